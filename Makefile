@@ -1,0 +1,59 @@
+# Two commands for a newcomer: `make demo` and `make test`. Everything lives in .venv.
+PYTHON ?= python3
+UV_VERSION ?= 0.9.9
+VENV := .venv
+BIN := $(VENV)/bin
+export ENTRYWISE_DATA ?= $(abspath ../shared/data)
+INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e
+
+.PHONY: demo test lint types imports bench docs lock clean
+
+demo: $(VENV)/.demo
+	$(BIN)/entrywise demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+# make bench NAME=nystrom        every benchmark is benchmarks/NAME.py and prints ratios of one run
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/$(NAME).py $(ARGS)
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
+
+# the pins carry no address: a URL in them fails the build
+lock: $(VENV)/.uv
+	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+	  --python-version 3.11 --all-extras -o constraints.txt pyproject.toml
+	@! grep -n '://' constraints.txt || (echo 'constraints.txt must hold no address; remove the lines above' && exit 1)
+
+$(VENV)/.uv:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.uv pyproject.toml constraints.txt
+	$(INSTALL) '.[plot]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.uv pyproject.toml constraints.txt
+	$(INSTALL) '.[dev]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.uv pyproject.toml constraints.txt
+	$(INSTALL) '.[bench]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,1 @@
+"""What the methods are for: crowds, rankings, best pairs, kernel maps, leaderboards."""

@@ -1,0 +1,1 @@
+"""The ``entrywise`` command: one command a file, registered in :mod:`entrywise.cli.app`."""

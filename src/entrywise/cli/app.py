@@ -1,0 +1,39 @@
+"""The command's front door: registers every command and turns known mistakes into one line."""
+
+from __future__ import annotations
+
+import typer
+
+from entrywise.cli import methods, reproduce
+from entrywise.cli._shared import run_command
+
+app = typer.Typer(
+    name="entrywise",
+    help="Decide which entries of an unknown matrix are worth paying for, complete the rest, and say how far to trust it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for _command in (methods.methods, reproduce.reproduce):
+    app.command()(_command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from entrywise import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _front(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Decide which entries are worth paying for, complete the rest, and say how far to trust it."""
+
+
+def main() -> None:
+    """Run the command line."""
+    run_command(app)

@@ -1,0 +1,27 @@
+"""``entrywise methods``: every method, its room, paper and guarantee."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from entrywise.cli._shared import Format, FormatOption, emit
+
+
+def methods(
+    room: Annotated[str | None, typer.Argument(help="Only one room: passive, active or online.")] = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """List every method with its room, paper and guarantee.
+
+    Example: entrywise methods active --format csv
+    """
+    from entrywise.exceptions import ParameterError
+    from entrywise.methods import METHODS
+
+    rooms = ("passive", "active", "online")
+    if room is not None and room not in rooms:
+        raise ParameterError(f"room must be {', '.join(rooms)}, got {room!r}")
+    rows = [(m.name, m.room, m.summary, m.paper, m.guarantee) for m in METHODS if room in (None, m.room)]
+    emit(("name", "room", "what", "paper", "guarantee"), rows, format, title="Methods")

@@ -1,0 +1,148 @@
+r"""Partial Cholesky factors of a PSD matrix whose columns arrive one by one, or block by block.
+
+With the rows of F the Cholesky columns found so far, :math:`A \approx F^\top F`, what is left is the
+Schur complement :math:`S = A - F^\top F`. Its diagonal d is known once the diagonal of A is, costs
+O(n) a column to keep, and for PSD A bounds everything: :math:`\max_{ij} |S_{ij}| = \max d` and
+:math:`\|S\|_* = \sum d`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from entrywise.exceptions import NotPSD
+from entrywise.queries import Array, Indices
+
+EPS = float(np.finfo(np.float64).eps)
+NEGATIVE = 1e-8  # a residual below -NEGATIVE * max diagonal is no round-off
+
+
+class Schur:
+    """What some columns of a PSD matrix leave unexplained.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (n,)
+        Of the matrix; NaN where it is not known yet.
+    capacity : int
+        Columns for which room is made at once.
+    noise : float
+        Standard deviation of the answers. When above zero the weights with which pivots explain each
+        column are kept too (n k numbers more), since they say how far noise reaches the residual.
+    """
+
+    def __init__(self, diagonal: Array, capacity: int = 16, noise: float = 0.0) -> None:
+        self.residual = np.array(diagonal, dtype=np.float64)
+        n = len(self.residual)
+        self.scale = float(np.nanmax(np.abs(self.residual), initial=0.0))
+        self.noise = noise
+        self.pivots: list[int] = []
+        self._rows = np.empty((max(1, min(capacity, n)), n))
+        self._weights = np.empty((self._rows.shape[0], n)) if noise > 0 else None
+
+    @property
+    def rank(self) -> int:
+        """Columns taken so far."""
+        return len(self.pivots)
+
+    @property
+    def F(self) -> Array:
+        """Cholesky columns as rows, shape (k, n)."""
+        return self._rows[: self.rank]
+
+    def factor(self) -> Array:
+        """Return F transposed, shape (n, k), without room to spare."""
+        rows = self.F if self.rank == len(self._rows) else self.F.copy()
+        return rows.T
+
+    def left_at(self, c: int, value: float) -> float:
+        """Take the diagonal entry c and return its residual."""
+        f = self.F[:, c]
+        self.scale = max(self.scale, abs(value))
+        self.residual[c] = value - f @ f
+        return float(self.residual[c])
+
+    def reach(self) -> Array:
+        """Return the standard deviation that noise gives each residual, shape (n,).
+
+        The residual at c is x' A x with x = (1, -w), w the weights of the pivots; independent errors
+        of size s in a symmetric A move it by about sqrt(2) s |x|^2.
+        """
+        if self._weights is None:
+            return np.zeros(len(self.residual))
+        W = self._weights[: self.rank]
+        return np.asarray(np.sqrt(2.0) * self.noise * (1.0 + np.einsum("kn,kn->n", W, W)))
+
+    def take(self, p: int, column: Array) -> None:
+        """Eliminate column p, given whole."""
+        self.take_block(np.array([p]), column[:, None])
+
+    def take_block(self, pivots: Indices, columns: Array) -> None:
+        """Eliminate several columns at once, given whole as an (n, b) array; its memory is overwritten."""
+        k, b = self.rank, len(pivots)
+        self._make_room(k + b)
+        C = columns.T  # (b, n)
+        if k:
+            C -= self.F[:, pivots].T @ self.F
+        block = C[:, pivots]
+        block = 0.5 * (block + block.T)
+        try:
+            L = np.linalg.cholesky(block)
+        except np.linalg.LinAlgError:
+            worst = int(pivots[np.argmin(np.diag(block))])
+            raise NotPSD(
+                f"the answers at {pivots.tolist()} make no PSD matrix (entry ({worst}, {worst})); check them, or state noise="
+            ) from None
+        new = self._rows[k : k + b]
+        new[:] = C / L[0, 0] if b == 1 else solve_triangular(L, C, lower=True, check_finite=False)
+        if self._weights is not None:
+            G = solve_triangular(L, new, lower=True, trans=1, check_finite=False)  # (b, n) new weights
+            old = self._weights[:k]
+            old -= old[:, pivots] @ G
+            self._weights[k : k + b] = G
+        self.residual -= np.einsum("bn,bn->n", new, new)
+        self.residual[pivots] = 0.0
+        self.pivots.extend(int(p) for p in pivots)
+        self._refuse_negative()
+
+    def _refuse_negative(self) -> None:
+        with np.errstate(invalid="ignore"):
+            limit = NEGATIVE * self.scale + 8.0 * self.reach()
+            low = np.flatnonzero(self.residual < -limit)
+        if len(low):
+            c, p = int(low[np.argmin(self.residual[low])]), self.pivots[-1]
+            raise NotPSD(
+                f"entry ({c}, {p}) is too large for a PSD matrix: it leaves {self.residual[c]:.3g} on the diagonal at {c}; "
+                "check the answers, or state their noise="
+            )
+        np.maximum(self.residual, 0.0, out=self.residual)  # round-off; NaN stays
+
+    def _make_room(self, k: int) -> None:
+        have, n = self._rows.shape
+        if k <= have:
+            return
+        size = min(max(k, 2 * have), n)
+        for name in ("_rows", "_weights"):
+            old = getattr(self, name)
+            if old is not None:
+                grown = np.empty((size, n))
+                grown[: self.rank] = old[: self.rank]
+                setattr(self, name, grown)
+
+
+def rejection_cholesky(H: Array, rng: np.random.Generator) -> Indices:
+    """Return which of b proposals randomly pivoted Cholesky would accept, given their residual block.
+
+    Proposals are taken in order and proposal i stays with probability (its residual now) / (its
+    residual when it was proposed): Epperly, Tropp and Webber 2024, Algorithm 2.2.
+    """
+    H = H.copy()
+    proposed = np.diag(H).copy()
+    kept = []
+    u = rng.random(len(H))
+    for i in range(len(H)):
+        if u[i] * proposed[i] < H[i, i] and H[i, i] > 100 * EPS * proposed[i]:
+            kept.append(i)
+            H[i:, i:] -= np.outer(H[i:, i], H[i, i:] / H[i, i])
+    return np.array(kept, dtype=np.int64)

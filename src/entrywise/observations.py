@@ -1,0 +1,383 @@
+"""Known entries of an unknown matrix, with their noise and their labels.
+
+Indices are 0-based int64 and noise is a standard deviation, everywhere. Entries that are not listed
+are unknown, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entrywise.exceptions import DataError, ParameterError
+from entrywise.queries import Array, Indices
+
+Duplicates = Literal["refuse", "first", "last", "mean", "keep"]
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Known entries: ``values[t]`` is what was seen at ``(rows[t], cols[t])``.
+
+    Make one with :meth:`from_dense`, :meth:`from_sparse`, :meth:`from_triplets`, :meth:`from_frame` or
+    :func:`entrywise.read`; those check finite values, indices in range and duplicates, once.
+
+    Parameters
+    ----------
+    rows, cols : ndarray of int64 of shape (t,)
+    values : ndarray of float64 of shape (t,)
+    shape : (m, n)
+    noise : float or ndarray of shape (t,), optional
+        Standard deviation of the values, one for all or one each; None when unknown.
+    row_labels, col_labels : tuple of str, optional
+        Unique names of the rows and of the columns, never parsed as numbers.
+
+    Examples
+    --------
+    >>> seen = Observations.from_dense([[1.0, float("nan")], [2.0, 4.0]])
+    >>> len(seen), seen.shape, seen.share
+    (3, (2, 2), 0.75)
+    """
+
+    rows: Indices
+    cols: Indices
+    values: Array
+    shape: tuple[int, int]
+    noise: float | Array | None = None
+    row_labels: tuple[str, ...] | None = None
+    col_labels: tuple[str, ...] | None = None
+    _checked: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self._checked:
+            return
+        rows, cols = _indices(self.rows, "rows"), _indices(self.cols, "cols")
+        values = np.ascontiguousarray(self.values, dtype=np.float64)
+        if values.ndim != 1 or not rows.shape == cols.shape == values.shape:
+            raise DataError(
+                f"rows, cols and values must be flat and equally long, got {rows.shape}, {cols.shape} and {values.shape}"
+            )
+        if len(tuple(self.shape)) != 2 or min(self.shape) < 1:
+            raise DataError(f"shape must be two numbers above 0, got {self.shape}")
+        m, n = (int(s) for s in self.shape)
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            t = bad[0]
+            raise DataError(
+                f"value {t}, entry ({rows[t]}, {cols[t]}), is {values[t]}; values must be finite, leave unknown ones out"
+            )
+        for name, index, size in (("row", rows, m), ("column", cols, n)):
+            outside = np.flatnonzero((index < 0) | (index >= size))
+            if len(outside):
+                raise DataError(f"{name} {index[outside[0]]} of observation {outside[0]} must be in 0..{size - 1}")
+        for array in (rows, cols, values):
+            array.flags.writeable = False
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "cols", cols)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "shape", (m, n))
+        object.__setattr__(self, "noise", _noise(self.noise, len(values)))
+        object.__setattr__(self, "row_labels", _labels(self.row_labels, m, "row"))
+        object.__setattr__(self, "col_labels", _labels(self.col_labels, n, "column"))
+
+    @classmethod
+    def from_triplets(
+        cls,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        values: ArrayLike,
+        shape: tuple[int, int] | None = None,
+        *,
+        noise: float | ArrayLike | None = None,
+        duplicates: Duplicates = "refuse",
+        row_labels: Sequence[str] | None = None,
+        col_labels: Sequence[str] | None = None,
+    ) -> Observations:
+        """Return the observations listed one by one.
+
+        `shape` defaults to the smallest that holds them. `duplicates` says what to do when an entry is
+        listed twice: refuse, keep the first, the last or the mean (its noise shrinks), or keep them all.
+        """
+        rows, cols = _indices(rows, "rows"), _indices(cols, "cols")
+        if shape is None:
+            if not len(rows):
+                raise DataError("no observations and no shape were given; give shape=(m, n)")
+            shape = (
+                len(row_labels) if row_labels is not None else int(rows.max()) + 1,
+                len(col_labels) if col_labels is not None else int(cols.max()) + 1,
+            )
+        found = cls(
+            rows,
+            cols,
+            np.asarray(values, dtype=np.float64),
+            shape,
+            noise if noise is None or isinstance(noise, float) else np.asarray(noise, dtype=np.float64),
+            None if row_labels is None else tuple(row_labels),
+            None if col_labels is None else tuple(col_labels),
+        )
+        return found._resolve(duplicates)
+
+    @classmethod
+    def from_dense(cls, matrix: ArrayLike, **extra: Any) -> Observations:
+        """Return the entries of a dense array that are not NaN."""
+        X = np.asarray(matrix, dtype=np.float64)
+        if X.ndim != 2 or min(X.shape) < 1:
+            raise DataError(f"a dense matrix must have two dimensions, neither empty, got shape {X.shape}")
+        rows, cols = np.nonzero(~np.isnan(X))
+        if isinstance(extra.get("noise"), np.ndarray) and extra["noise"].shape == X.shape:
+            extra["noise"] = extra["noise"][rows, cols]
+        return cls.from_triplets(rows, cols, X[rows, cols], X.shape, **extra)
+
+    @classmethod
+    def from_sparse(cls, matrix: Any, **extra: Any) -> Observations:
+        """Return the stored entries of a scipy sparse matrix; explicit zeros are observations."""
+        if not hasattr(matrix, "tocoo"):
+            raise DataError(
+                f"from_sparse takes a scipy sparse matrix, got {type(matrix).__name__}; use from_dense for arrays"
+            )
+        coo = matrix.tocoo()
+        return cls.from_triplets(coo.row, coo.col, coo.data, coo.shape, **extra)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        row: str | None = None,
+        col: str | None = None,
+        value: str | None = None,
+        *,
+        noise: str | float | None = None,
+        row_labels: Sequence[str] | None = None,
+        col_labels: Sequence[str] | None = None,
+        duplicates: Duplicates = "refuse",
+    ) -> Observations:
+        """Return the observations of a long dataframe (pandas, polars, pyarrow, ...), one a line.
+
+        Columns are named by `row`, `col`, `value`, and are else called so or the first three. Labels are
+        kept as text, in order of appearance unless `row_labels` and `col_labels` are given.
+        """
+        import narwhals as nw
+
+        table = nw.from_native(frame, eager_only=True)
+        names = list(table.columns)
+        if len(names) < 3 and None in (row, col, value):
+            raise DataError(f"a long frame must have columns for row, col and value, got {names}")
+        picked = [
+            given or (usual if usual in names else names[k])
+            for k, (given, usual) in enumerate(((row, "row"), (col, "col"), (value, "value")))
+        ]
+        for name in picked:
+            if name not in names:
+                raise DataError(f"the frame has no column {name!r}; it has {', '.join(map(repr, names))}")
+        if len(set(picked)) < 3:
+            raise DataError(f"row, col and value must be three columns, got {picked}; name them")
+        i, row_labels = _encode(table[picked[0]], row_labels, picked[0])
+        j, col_labels = _encode(table[picked[1]], col_labels, picked[1])
+        values = _numbers(table[picked[2]], picked[2])
+        sd = _numbers(table[noise], noise) if isinstance(noise, str) else noise
+        if not len(values):
+            raise DataError("the frame has no lines; give at least one observation")
+        return cls.from_triplets(
+            i, j, values, (len(row_labels), len(col_labels)), noise=sd, duplicates=duplicates,
+            row_labels=row_labels, col_labels=col_labels,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def share(self) -> float:
+        """Share of the matrix that is known."""
+        return len(self) / (self.shape[0] * self.shape[1])
+
+    @cached_property
+    def row_counts(self) -> Indices:
+        """Known entries in each row, shape (m,)."""
+        return np.bincount(self.rows, minlength=self.shape[0])
+
+    @cached_property
+    def col_counts(self) -> Indices:
+        """Known entries in each column, shape (n,)."""
+        return np.bincount(self.cols, minlength=self.shape[1])
+
+    @cached_property
+    def components(self) -> tuple[int, Indices, Indices]:
+        """Connected components of the bipartite graph of known entries.
+
+        Returns
+        -------
+        count : int
+            Components, lines with nothing known included.
+        row_component : ndarray of shape (m,)
+        col_component : ndarray of shape (n,)
+        """
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        m, n = self.shape
+        graph = coo_array((np.ones(len(self), np.int8), (self.rows, self.cols + m)), shape=(m + n, m + n))
+        count, of = connected_components(graph, directed=False)
+        return int(count), of[:m].astype(np.int64), of[m:].astype(np.int64)
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Whether at most two values occur."""
+        return len(self) > 0 and bool(np.all((self.values == self.values.min()) | (self.values == self.values.max())))
+
+    @cached_property
+    def is_positive(self) -> bool:
+        """Whether every value is above zero."""
+        return bool(np.all(self.values > 0))
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether the matrix is square and agrees with its transpose wherever both halves are known.
+
+        At least one pair of halves, or the diagonal and same labels, must be there to say so.
+        """
+        m, n = self.shape
+        if m != n or self.row_labels != self.col_labels or not len(self):
+            return False
+        key, mirror = self.rows * n + self.cols, self.cols * n + self.rows
+        order = np.argsort(key)
+        at = np.searchsorted(key[order], mirror)
+        at = np.minimum(at, len(key) - 1)
+        both = key[order][at] == mirror
+        off = both & (self.rows != self.cols)
+        scale = np.abs(self.values).max()
+        return bool(np.any(off)) and bool(np.all(np.abs(self.values - self.values[order][at])[off] <= 1e-9 * scale))
+
+    def noise_array(self, default: float = 0.0) -> Array:
+        """Return one standard deviation an observation, `default` where none is known."""
+        noise = default if self.noise is None else self.noise
+        return np.array(np.broadcast_to(np.asarray(noise, dtype=np.float64), (len(self),)))
+
+    def take(self, which: NDArray[Any]) -> Observations:
+        """Return some of the observations, by mask or by number; shape and labels stay."""
+        noise = self.noise[which] if isinstance(self.noise, np.ndarray) else self.noise
+        return replace(
+            self, rows=self.rows[which], cols=self.cols[which], values=self.values[which], noise=noise, _checked=True
+        )
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple[Observations, Observations]:
+        """Return (kept, held out): a random `share` of the observations is held out."""
+        held = np.zeros(len(self), dtype=bool)
+        held[rng.permutation(len(self))[: round(share * len(self))]] = True
+        return self.take(~held), self.take(held)
+
+    def to_csr(self) -> Any:
+        """Return the observations as a scipy CSR array; explicit zeros stay stored."""
+        from scipy.sparse import coo_array
+
+        return coo_array((self.values, (self.rows, self.cols)), shape=self.shape).tocsr()
+
+    def to_dense(self) -> Array:
+        """Return an (m, n) array with NaN where nothing is known."""
+        X = np.full(self.shape, np.nan)
+        X[self.rows, self.cols] = self.values
+        return X
+
+    def _resolve(self, duplicates: Duplicates) -> Observations:
+        if duplicates == "keep" or len(self) < 2:
+            return self
+        if duplicates not in ("refuse", "first", "last", "mean"):
+            raise ParameterError(f"duplicates must be refuse, first, last, mean or keep, got {duplicates!r}")
+        key = self.rows * self.shape[1] + self.cols
+        if len(key) > 1 and np.all(key[1:] > key[:-1]):
+            return self
+        _, first, group, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+        if len(first) == len(self):
+            return self
+        if duplicates == "refuse":
+            t = first[np.argmax(count > 1)]
+            name = self.name(int(self.rows[t]), int(self.cols[t]))
+            raise DataError(
+                f"entry {name} is listed {count.max() if (count > 1).sum() == 1 else count[count > 1][0]} times, and {(count > 1).sum()} entries in all "
+                "are listed more than once; say duplicates='mean', 'first' or 'last', or keep one"
+            )
+        if duplicates == "mean":
+            values = np.bincount(group, self.values) / count
+            noise = self.noise
+            if noise is not None:
+                noise = np.sqrt(np.bincount(group, self.noise_array() ** 2)) / count
+            return replace(self.take(first), values=values, noise=noise, _checked=True)
+        if duplicates == "last":
+            last = np.zeros(len(first), np.int64)
+            last[group] = np.arange(len(self))
+            first = last
+        return self.take(np.sort(first))
+
+    def name(self, i: int, j: int) -> str:
+        """Return how entry (i, j) is called in messages: by its labels where there are any."""
+        row = repr(self.row_labels[i]) if self.row_labels is not None else str(i)
+        col = repr(self.col_labels[j]) if self.col_labels is not None else str(j)
+        return f"({row}, {col})"
+
+
+def _indices(index: ArrayLike, name: str) -> Indices:
+    array = np.asarray(index)
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype.kind not in "iu":
+        if array.dtype.kind != "f" or not np.all(array == np.floor(array)):
+            raise DataError(f"{name} must be whole numbers, got {array.dtype} such as {array.ravel()[0]!r}")
+    return np.array(array, dtype=np.int64)
+
+
+def _noise(noise: Any, count: int) -> float | Array | None:
+    if noise is None:
+        return None
+    sd = np.array(noise, dtype=np.float64)
+    if not np.all(np.isfinite(sd) & (sd >= 0)):
+        raise DataError(f"noise is a standard deviation and must be finite and not below 0, got {sd.ravel()[:3]}")
+    if sd.ndim == 0:
+        return float(sd)
+    if sd.shape != (count,):
+        raise DataError(f"noise must be one number or one for each of the {count} observations, got shape {sd.shape}")
+    sd.flags.writeable = False
+    return sd
+
+
+def _labels(labels: Any, size: int, axis: str) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    names = tuple(str(x) for x in labels)
+    if len(names) != size:
+        raise DataError(f"there must be one label for each of the {size} {axis}s, got {len(names)}")
+    if len(set(names)) != size:
+        seen: set[str] = set()
+        twice = next(x for x in names if x in seen or seen.add(x))  # type: ignore[func-returns-value]
+        raise DataError(f"{axis} labels must be unique, {twice!r} occurs twice")
+    return names
+
+
+def _encode(series: Any, labels: Sequence[str] | None, name: str) -> tuple[Indices, tuple[str, ...]]:
+    texts = [None if x is None else str(x) for x in series.to_list()]
+    if None in texts:
+        raise DataError(f"line {texts.index(None) + 1} of column {name!r} has no label; give one or leave the line out")
+    if labels is None:
+        labels = tuple(dict.fromkeys(texts))  # type: ignore[arg-type]
+    code = {label: k for k, label in enumerate(labels)}
+    missing = next((t for t in texts if t not in code), None)
+    if missing is not None:
+        raise DataError(f"column {name!r} names {missing!r}, which is not among the {len(code)} labels given")
+    return np.fromiter((code[t] for t in texts), np.int64, len(texts)), tuple(labels)  # type: ignore[index]
+
+
+def _numbers(series: Any, name: str) -> Array:
+    found = series.to_list()
+    try:
+        return np.array([np.nan if x is None else float(x) for x in found], dtype=np.float64)
+    except (TypeError, ValueError):
+        pass
+    for line, x in enumerate(found, 1):
+        try:
+            float(x)
+        except (TypeError, ValueError):
+            raise DataError(f"line {line} of column {name!r} is {x!r}; values must be numbers") from None
+    raise DataError(f"column {name!r} must hold numbers")

@@ -1,0 +1,251 @@
+"""Who answers: a matrix, a function, a kernel, a coin, two instruments, a stream.
+
+An oracle is anything called with a :class:`~entrywise.queries.Batch` that returns one float64 a
+position. Those here count what they were asked (``spent`` positions, ``calls`` batches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from entrywise.exceptions import ParameterError
+from entrywise.queries import Array, Batch, Indices, Seed
+from entrywise.results import Matrix
+
+Oracle = Callable[[Batch], Array]
+
+
+class _Counting:
+    """Counts what was asked."""
+
+    def __init__(self) -> None:
+        self.spent = 0
+        self.calls = 0
+
+    def __call__(self, batch: Batch) -> Array:
+        answers = self.answer(batch)
+        self.spent += len(batch)
+        self.calls += 1
+        return answers
+
+    def answer(self, batch: Batch) -> Array:
+        raise NotImplementedError
+
+
+def _dense(matrix: Any) -> Array | Matrix:
+    if isinstance(matrix, Matrix):
+        return matrix
+    A = np.asarray(matrix, dtype=np.float64)
+    if A.ndim != 2:
+        raise ParameterError(f"an oracle's matrix must have two dimensions, got shape {A.shape}")
+    return A
+
+
+def _look_up(A: Array | Matrix, rows: Indices, cols: Indices) -> Array:
+    if isinstance(A, Matrix):
+        return A.entries(rows, cols)
+    m, n = A.shape
+    if len(rows) and (rows.max() >= m or cols.max() >= n or rows.min() < 0 or cols.min() < 0):
+        raise ParameterError(
+            f"the oracle's matrix is {m} x {n}, but entry ({rows.max()}, {cols.max()}) was asked; shapes must agree"
+        )
+    return A[rows, cols]
+
+
+class MatrixOracle(_Counting):
+    """Answers from a matrix (an array, or a factored result that is never made dense).
+
+    >>> oracle = MatrixOracle([[1.0, 2.0], [3.0, 4.0]])
+    >>> oracle(Batch.column(1, 2)), oracle.spent
+    (array([2., 4.]), 2)
+    """
+
+    def __init__(self, matrix: ArrayLike | Matrix, noise: float = 0.0, rng: Seed = None) -> None:
+        super().__init__()
+        self.matrix = _dense(matrix)
+        self.noise = noise
+        self._rng = np.random.default_rng(rng)
+
+    def answer(self, batch: Batch) -> Array:
+        """Return the entries asked, plus Gaussian noise where there is any."""
+        found = _look_up(self.matrix, batch.rows, batch.cols)
+        return found if self.noise == 0 else found + self.noise * self._rng.standard_normal(len(batch))
+
+
+class FunctionOracle(_Counting):
+    """Answers by calling ``f(i, j)``, or ``f(rows, cols)`` on arrays with ``vectorized=True``."""
+
+    def __init__(self, f: Callable[..., Any], vectorized: bool = False) -> None:
+        super().__init__()
+        self.f = f
+        self.vectorized = vectorized
+
+    def answer(self, batch: Batch) -> Array:
+        """Return what the function says, None standing for a failed measurement."""
+        if self.vectorized:
+            return np.asarray(self.f(batch.rows, batch.cols), dtype=np.float64)
+        found = [self.f(int(i), int(j)) for i, j in zip(batch.rows, batch.cols, strict=True)]
+        if any(x is None for x in found):
+            return np.array(found, dtype=object)
+        return np.array(found, dtype=np.float64)
+
+
+class KernelOracle(_Counting):
+    """Answers kernel evaluations of points, whole columns at once where a batch asks for them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    kernel : str or callable
+        A name that scikit-learn's ``pairwise_kernels`` knows, or ``f(X, Y)`` on arrays of points.
+    params : of the kernel, such as gamma.
+    """
+
+    def __init__(self, X: ArrayLike, kernel: str | Callable[..., Any] = "rbf", **params: Any) -> None:
+        super().__init__()
+        self.X = np.asarray(X, dtype=np.float64)
+        if self.X.ndim != 2:
+            raise ParameterError(f"points must be an (n, d) array, got shape {self.X.shape}")
+        self.kernel = kernel
+        self.params = params
+        if kernel == "rbf":
+            self.params.setdefault("gamma", 1.0 / self.X.shape[1])
+            self._squares = np.einsum("nd,nd->n", self.X, self.X)
+
+    def block(self, rows: Indices, cols: Indices) -> Array:
+        """Return the kernel between two sets of points, shape (len(rows), len(cols))."""
+        every = len(rows) == len(self.X)
+        X, Y = (self.X if every else self.X[rows]), self.X[cols]
+        if self.kernel == "rbf":
+            K = X @ Y.T
+            K *= -2.0
+            K += (self._squares if every else self._squares[rows])[:, None]
+            K += self._squares[cols][None, :]
+            np.maximum(K, 0.0, out=K)
+            K[rows[:, None] == cols[None, :]] = 0.0
+            K *= -self.params["gamma"]
+            return np.asarray(np.exp(K, out=K))
+        if callable(self.kernel):
+            return np.asarray(self.kernel(X, Y, **self.params), dtype=np.float64)
+        from sklearn.metrics.pairwise import pairwise_kernels
+
+        return np.asarray(pairwise_kernels(X, Y, metric=self.kernel, **self.params), dtype=np.float64)
+
+    def diagonal(self, index: Indices) -> Array:
+        """Return the kernel of points with themselves."""
+        if self.kernel in ("rbf", "laplacian"):
+            return np.ones(len(index))
+        return np.array([self.block(index[k : k + 1], index[k : k + 1])[0, 0] for k in range(len(index))])
+
+    def answer(self, batch: Batch) -> Array:
+        """Return the kernel at the entries asked."""
+        rows, cols, n = batch.rows, batch.cols, len(self.X)
+        if len(batch) and (max(rows.max(), cols.max()) >= n):
+            raise ParameterError(
+                f"there are {n} points, but entry ({rows.max()}, {cols.max()}) was asked; n must be {n}"
+            )
+        if np.array_equal(rows, cols):
+            return self.diagonal(rows)
+        answers = np.empty(len(batch))
+        ends = np.flatnonzero(np.diff(cols)) + 1
+        bounds = np.concatenate([[0], ends, [len(batch)]])
+        size = int(bounds[1] - bounds[0])
+        if (
+            np.all(np.diff(bounds) == size)
+            and len(batch) > size
+            and np.array_equal(rows.reshape(-1, size), np.broadcast_to(rows[:size], (len(bounds) - 1, size)))
+        ):
+            step = max(1, 2**21 // size)  # several columns over the same rows: one product a block
+            heads = cols[bounds[:-1]]
+            for k in range(0, len(heads), step):
+                block = self.block(rows[:size], heads[k : k + step])
+                answers[k * size : (k + block.shape[1]) * size] = block.T.ravel()
+            return answers
+        if len(ends) < len(batch) // 4:
+            for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+                answers[a:b] = self.block(rows[a:b], cols[a : a + 1])[:, 0]
+            return answers
+        I, i = np.unique(rows, return_inverse=True)
+        J, j = np.unique(cols, return_inverse=True)
+        if len(I) * len(J) <= 4 * len(batch):
+            return self.block(I, J)[i, j]
+        for a in range(0, len(batch), 4096):
+            part = slice(a, a + 4096)
+            answers[part] = self._pairs(rows[part], cols[part])
+        return answers
+
+    def _pairs(self, rows: Indices, cols: Indices) -> Array:
+        if self.kernel == "rbf":
+            return np.asarray(np.exp(-self.params["gamma"] * np.sum((self.X[rows] - self.X[cols]) ** 2, axis=1)))
+        return np.array([self.block(rows[k : k + 1], cols[k : k + 1])[0, 0] for k in range(len(rows))])
+
+
+class BernoulliOracle(_Counting):
+    """Answers 0 or 1 by a coin whose chance of 1 is the entry of `matrix`, afresh each time."""
+
+    def __init__(self, matrix: ArrayLike | Matrix, rng: Seed = None) -> None:
+        super().__init__()
+        self.matrix = _dense(matrix)
+        self._rng = np.random.default_rng(rng)
+
+    def answer(self, batch: Batch) -> Array:
+        """Return one coin flip a position."""
+        chance = _look_up(self.matrix, batch.rows, batch.cols)
+        return (self._rng.random(len(batch)) < chance).astype(np.float64)
+
+
+class TwoCostOracle(_Counting):
+    """Answers by two instruments of different noise: mode ``entry`` and mode ``column``."""
+
+    def __init__(
+        self, matrix: ArrayLike | Matrix, *, entry_noise: float, column_noise: float, rng: Seed = None
+    ) -> None:
+        super().__init__()
+        self.matrix = _dense(matrix)
+        self.noise: Mapping[str, float] = {"entry": entry_noise, "column": column_noise}
+        self._rng = np.random.default_rng(rng)
+
+    def answer(self, batch: Batch) -> Array:
+        """Return the entries with the noise of the batch's mode."""
+        if batch.mode not in self.noise:
+            raise ParameterError(f"this oracle has modes entry and column, got {batch.mode!r}")
+        found = _look_up(self.matrix, batch.rows, batch.cols)
+        return found + self.noise[batch.mode] * self._rng.standard_normal(len(batch))
+
+
+class StreamOracle(_Counting):
+    """Answers attributes of fresh samples: row t is the t-th sample of a stream of vectors.
+
+    Only samples that are asked for are drawn, in order; a sample stays available until a later one
+    is asked in a following batch.
+    """
+
+    def __init__(self, samples: Iterable[ArrayLike]) -> None:
+        super().__init__()
+        self._stream: Iterator[ArrayLike] = iter(samples)
+        self._first = 0
+        self._kept: list[Array] = []
+
+    def answer(self, batch: Batch) -> Array:
+        """Return attribute ``cols`` of samples ``rows``."""
+        if not len(batch):
+            return np.zeros(0)
+        low, high = int(batch.rows.min()), int(batch.rows.max())
+        if low < self._first:
+            raise ParameterError(f"sample {low} has passed, the stream stands at {self._first}; ask for later ones")
+        while self._first + len(self._kept) <= high:
+            try:
+                self._kept.append(np.asarray(next(self._stream), dtype=np.float64))
+            except StopIteration:
+                raise ParameterError(
+                    f"the stream ended after {self._first + len(self._kept)} samples, sample {high} was asked"
+                ) from None
+        kept = np.array(self._kept[low - self._first : high - self._first + 1])
+        answers = kept[batch.rows - low, batch.cols]
+        self._kept = self._kept[low - self._first :]
+        self._first = low
+        return answers

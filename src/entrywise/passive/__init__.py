@@ -1,0 +1,3 @@
+"""The entries are given: functions from Observations to a result."""
+
+__all__: list[str] = []

@@ -1,0 +1,353 @@
+"""What may be asked and what it costs: ``Batch``, ``Prices``, ``Plan``, ``Checkpoint``.
+
+A plan is a generator: it yields a :class:`Batch` and is sent the answers, one float64 a position.
+The :func:`plan` decorator turns such a generator function into a maker of frozen :class:`Plan`
+values that can be started any number of times, always alike.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entrywise.exceptions import ParameterError
+
+Array: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+Seed: TypeAlias = int | np.random.Generator | None
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Entries wanted next, as a flat list of measurements.
+
+    Parameters
+    ----------
+    rows, cols : ndarray of int64 of shape (b,)
+        0-based positions. An entry listed k times is measured k times.
+    mode : str
+        The instrument that measures them; it has its own price.
+    unit : ndarray of int64 of shape (b,), optional
+        Positions with the same unit are bought together and charged once (a whole column, say).
+    arm : ndarray of str of shape (b,), optional
+        Which rule wanted the entry (greedy, explore, reserve, ...).
+    probability : ndarray of shape (b,), optional
+        Probability with which the rule drew the entry.
+    """
+
+    rows: Indices
+    cols: Indices
+    mode: str = "entry"
+    unit: Indices | None = None
+    arm: NDArray[np.str_] | None = None
+    probability: Array | None = None
+
+    def __post_init__(self) -> None:
+        rows, cols = (np.asarray(x, dtype=np.int64) for x in (self.rows, self.cols))
+        if rows.ndim != 1 or rows.shape != cols.shape:
+            raise ParameterError(
+                f"rows and cols of a Batch must be flat and equally long, got {rows.shape} and {cols.shape}"
+            )
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "cols", cols)
+        for name, dtype in (("unit", np.int64), ("arm", np.str_), ("probability", np.float64)):
+            given = getattr(self, name)
+            if given is not None:
+                given = np.asarray(given, dtype=dtype)
+                if given.shape != rows.shape:
+                    raise ParameterError(
+                        f"{name} of a Batch must have one value a position, got {given.shape} for {len(rows)}"
+                    )
+                object.__setattr__(self, name, given)
+
+    @classmethod
+    def entries(cls, rows: ArrayLike, cols: ArrayLike, **extra: Any) -> Batch:
+        """Return a batch of single entries."""
+        return cls(np.atleast_1d(np.asarray(rows, np.int64)), np.atleast_1d(np.asarray(cols, np.int64)), **extra)
+
+    @classmethod
+    def diagonal(cls, n: int) -> Batch:
+        """Return the n diagonal entries."""
+        return cls(np.arange(n), np.arange(n))
+
+    @classmethod
+    def column(cls, j: int, n: int) -> Batch:
+        """Return the n entries of column j, each charged as an entry."""
+        return cls(np.arange(n), np.broadcast_to(np.int64(j), (n,)))
+
+    @classmethod
+    def columns(cls, cols: Iterable[int], n: int) -> Batch:
+        """Return the entries of several columns, one column after the other, each charged as an entry."""
+        cols = np.asarray(list(cols), np.int64)
+        return cls(np.tile(np.arange(n), len(cols)), np.repeat(cols, n))
+
+    @classmethod
+    def whole_columns(cls, cols: Iterable[int], m: int, mode: str = "column") -> Batch:
+        """Return whole columns as units: m positions each, charged once under `mode`."""
+        cols = np.asarray(list(cols), np.int64)
+        return cls(np.tile(np.arange(m), len(cols)), np.repeat(cols, m), mode, unit=np.repeat(np.arange(len(cols)), m))
+
+    @classmethod
+    def block(cls, rows: ArrayLike, cols: ArrayLike) -> Batch:
+        """Return all pairs of rows x cols, row by row."""
+        rows, cols = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
+        return cls(np.repeat(rows, len(cols)), np.tile(cols, len(rows)))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, positions: Any) -> Batch:
+        """Return the batch at some positions only."""
+        pick: Callable[[Any], Any] = lambda x: None if x is None else x[positions]  # noqa: E731
+        return Batch(
+            self.rows[positions], self.cols[positions], self.mode, *map(pick, (self.unit, self.arm, self.probability))
+        )
+
+    def same_as(self, other: Batch) -> bool:
+        """Tell whether two batches ask for the same measurements in the same order."""
+        units = self.unit is None and other.unit is None
+        if self.unit is not None and other.unit is not None:
+            units = np.array_equal(self.unit, other.unit)
+        return (
+            self.mode == other.mode
+            and units
+            and np.array_equal(self.rows, other.rows)
+            and np.array_equal(self.cols, other.cols)
+        )
+
+
+Price: TypeAlias = float | Array | Callable[[Indices, Indices], ArrayLike]
+
+
+@dataclass(frozen=True, init=False)
+class Prices:
+    """Quotes, fixed before asking: what one unit costs in each mode.
+
+    A price is a number, anything that broadcasts to (m, n) ((m, 1) per row, (1, n) per column), or
+    a function ``f(rows, cols)``. A unit of several positions is charged once, at its first position.
+
+    >>> Prices(column=16).of("column", [0], [3])
+    array([16.])
+    """
+
+    modes: Mapping[str, Price]
+
+    def __init__(self, entry: Any = 1.0, column: Any = None, **others: Any) -> None:
+        given = {"entry": entry, "column": column, **others}
+        modes: dict[str, Price] = {}
+        for mode, price in given.items():
+            if price is None:
+                continue
+            if callable(price):
+                modes[mode] = price
+                continue
+            array = np.asarray(price, dtype=np.float64)
+            if array.ndim > 2 or not np.all(np.isfinite(array)) or not np.all(array > 0):
+                what = array.ravel()[~(np.isfinite(array) & (array > 0)).ravel()][:1]
+                raise ParameterError(
+                    f"the price of {mode} must be finite and above 0, got {float(what[0]) if len(what) else array.shape}"
+                )
+            modes[mode] = float(array) if array.ndim == 0 else array
+        object.__setattr__(self, "modes", modes)
+
+    def of(self, mode: str, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return the price of a unit at each position, shape (b,)."""
+        if mode not in self.modes:
+            raise ParameterError(
+                f"no price was given for {mode}; prices are known for {', '.join(self.modes)}: add {mode}="
+            )
+        rows, cols = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
+        price = self.modes[mode]
+        if callable(price):
+            found = np.broadcast_to(np.asarray(price(rows, cols), dtype=np.float64), rows.shape)
+            if not np.all(np.isfinite(found) & (found > 0)):
+                raise ParameterError(f"the price of {mode} must be finite and above 0, its function gave {found.min()}")
+            return found
+        if isinstance(price, float):
+            return np.full(rows.shape, price)
+        grid = price.reshape(1, -1) if price.ndim == 1 else price
+        i = rows if grid.shape[0] > 1 else np.zeros_like(rows)
+        j = cols if grid.shape[1] > 1 else np.zeros_like(cols)
+        if len(rows) and (i.max() >= grid.shape[0] or j.max() >= grid.shape[1]):
+            raise ParameterError(
+                f"prices of {mode} have shape {price.shape}, entry ({rows.max()}, {cols.max()}) lies outside"
+            )
+        return np.asarray(grid[i, j])
+
+    def charges(self, batch: Batch, free: NDArray[np.bool_] | None = None) -> Array:
+        """Return what each position of `batch` adds to the bill, shape (b,).
+
+        A unit is charged at its first position that is not `free`, and not at all when there is none.
+        """
+        price = self.of(batch.mode, batch.rows, batch.cols)
+        if batch.unit is None:
+            return price if free is None else np.where(free, 0.0, price)
+        order = np.arange(len(batch)) if free is None else np.argsort(free, kind="stable")
+        _, first = np.unique(batch.unit[order], return_index=True)
+        first = order[first]  # each unit's first position that is not free, if it has one
+        if free is not None:
+            first = first[~free[first]]
+        bill = np.zeros(len(batch))
+        bill[first] = price[first]
+        return bill
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the prices as plain JSON; prices given by a function cannot be written down."""
+        for mode, price in self.modes.items():
+            if callable(price):
+                raise ParameterError(
+                    f"the price of {mode} is a function, which cannot be stored; give a number or an array"
+                )
+        return {mode: price.tolist() if isinstance(price, np.ndarray) else price for mode, price in self.modes.items()}
+
+    @classmethod
+    def from_json(cls, modes: Mapping[str, Any]) -> Prices:
+        """Return the prices that :meth:`to_json` wrote."""
+        return cls(**{"entry": None, **modes})
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A place to resume a long plan: arrays, and the generator's state as it was."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    rng: np.random.Generator | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrays", {name: np.array(array) for name, array in self.arrays.items()})
+        object.__setattr__(self, "rng", copy.deepcopy(self.rng))
+
+    def generator(self) -> np.random.Generator:
+        """Return a copy of the generator, in the state in which it was kept."""
+        if self.rng is None:
+            raise ParameterError("this checkpoint was kept without a generator; yield Checkpoint(arrays, rng)")
+        return copy.deepcopy(self.rng)
+
+    def rng_state(self) -> dict[str, Any] | None:
+        """Return the generator's state as plain JSON."""
+        return None if self.rng is None else dict(self.rng.bit_generator.state)
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, NDArray[Any]], rng_state: Mapping[str, Any] | None) -> Checkpoint:
+        """Return the checkpoint whose arrays and :meth:`rng_state` were stored."""
+        if rng_state is None:
+            return cls(arrays)
+        bits = getattr(np.random, str(rng_state["bit_generator"]))()
+        bits.state = dict(rng_state)
+        return cls(arrays, np.random.Generator(bits))
+
+
+Asking: TypeAlias = Generator[Batch | Checkpoint, Array, R]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An active algorithm with its parameters, ready to start any number of times, always alike.
+
+    ``params`` are the arguments as given, defaults filled in. ``symmetric`` plans treat (i, j) and
+    (j, i) as one entry; ``fresh`` ones want a new measurement each time they ask; those that
+    ``tolerates_failed`` are sent NaN where a measurement failed.
+    """
+
+    name: str
+    function: Callable[..., Asking[Any]]
+    params: Mapping[str, Any]
+    symmetric: bool = False
+    fresh: bool = False
+    tolerates_failed: bool = False
+    resumable: bool = False
+    _state: np.random.Generator | None = field(default=None, repr=False)
+
+    @property
+    def budget(self) -> float | None:
+        """What the plan was told to plan with, if anything."""
+        return self.params.get("budget")
+
+    @property
+    def prices(self) -> Prices | None:
+        """The prices the plan was given, if any."""
+        return self.params.get("prices")
+
+    @property
+    def shape(self) -> tuple[int | None, int] | None:
+        """Shape of the unknown matrix where the plan names it; rows may be unbounded (None)."""
+        if "shape" in self.params:
+            m, n = self.params["shape"]
+            return (m, n)
+        if "n" in self.params:
+            return (self.params["n"],) * 2
+        return None
+
+    def start(self, resume: Checkpoint | None = None) -> Asking[Any]:
+        """Return a new generator, at the beginning or at a checkpoint."""
+        params = dict(self.params)
+        if "rng" in params:
+            params["rng"] = copy.deepcopy(self._state)
+        if resume is not None:
+            if not self.resumable:
+                raise ParameterError(f"{self.name} keeps no checkpoints; start it from the beginning")
+            params["resume"] = resume
+        return self.function(**params)
+
+    def __iter__(self) -> Asking[Any]:
+        return self.start()
+
+
+def plan(
+    *, symmetric: bool = False, fresh: bool = False, tolerates_failed: bool = False, name: str | None = None
+) -> Callable[[Callable[P, Asking[R]]], Callable[P, Plan]]:
+    """Make a generator function return a :class:`Plan`.
+
+    The plan is started once, up to its first question, when it is made: bad parameters are refused
+    there and not later. An ``rng`` given as a Generator is copied; None is replaced by a fresh seed.
+    """
+
+    def decorate(function: Callable[P, Asking[R]]) -> Callable[P, Plan]:
+        signature = inspect.signature(function)
+        public = signature.replace(
+            parameters=[p for p in signature.parameters.values() if p.name != "resume"], return_annotation=Plan
+        )
+
+        @functools.wraps(function)
+        def make(*args: P.args, **kwargs: P.kwargs) -> Plan:
+            try:
+                bound = public.bind(*args, **kwargs)
+            except TypeError as error:
+                raise ParameterError(f"{function.__name__}{public}: {error}") from None
+            bound.apply_defaults()
+            params = dict(bound.arguments)
+            state = None
+            if "rng" in params:
+                if params["rng"] is None:
+                    params["rng"] = int(np.random.SeedSequence().generate_state(1)[0])
+                if not isinstance(params["rng"], int | np.integer | np.random.Generator):
+                    raise ParameterError(f"rng must be an int or a numpy Generator, got {params['rng']!r}")
+                state = copy.deepcopy(np.random.default_rng(params["rng"]))
+            made = Plan(
+                (name or function.__name__).replace("_", "-"),
+                function,
+                params,
+                symmetric=symmetric,
+                fresh=fresh,
+                tolerates_failed=tolerates_failed,
+                resumable="resume" in signature.parameters,
+                _state=state,
+            )
+            first = made.start()
+            next(first, None)
+            first.close()
+            return made
+
+        make.__signature__ = public  # type: ignore[attr-defined]
+        return make
+
+    return decorate

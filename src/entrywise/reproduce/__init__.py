@@ -1,0 +1,1 @@
+"""Every figure and table of the papers, as a command."""

@@ -1,0 +1,310 @@
+"""Answers, kept in factors: ``Result``, ``LowRank``, ``PSDFactor``, ``Certificate``, ``Interval``.
+
+No result holds an m x n array; :meth:`LowRank.to_dense` makes one only when asked. Every result says
+what it cost, how it ended, and what is promised (:class:`Certificate`).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entrywise.exceptions import DataError, ParameterError
+from entrywise.queries import Array, Indices
+
+
+class Interval(NamedTuple):
+    """Lower and upper ends, one each an entry asked."""
+
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is promised about a result, in numbers for this very problem.
+
+    Parameters
+    ----------
+    statement : str
+        What `value` bounds, in a sentence.
+    value : float
+        The number.
+    assumes : tuple of str
+        What must be true for the statement to hold.
+    checked : tuple of str
+        Which of these were tested on the data.
+    vacuous : bool
+        Whether the number says nothing (larger than the trivial bound).
+    """
+
+    statement: str
+    value: float
+    assumes: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()
+    vacuous: bool = False
+
+    def __str__(self) -> str:
+        words = f"{self.statement}: {self.value:.6g}"
+        if self.assumes:
+            words += f" (assuming {'; '.join(self.assumes)})"
+        return words + (" [vacuous]" if self.vacuous else "")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result:
+    """What every answer carries.
+
+    ``cost`` is the money spent, ``status`` is ``finished``, ``exhausted`` (the money ran out) or
+    ``stopped``, ``report`` says in words and numbers how the answer came about.
+    """
+
+    certificates: tuple[Certificate, ...] = ()
+    cost: float = 0.0
+    status: str = "finished"
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+    _kinds: ClassVar[dict[str, type[Result]]] = {}
+
+    def __init_subclass__(cls, **extra: Any) -> None:
+        super().__init_subclass__(**extra)
+        Result._kinds[cls.__name__] = cls
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The first certificate, if there is one."""
+        return self.certificates[0] if self.certificates else None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to an npz file, whole or not at all; nothing is pickled."""
+        arrays: dict[str, NDArray[Any]] = {}
+        plain: dict[str, Any] = {"kind": type(self).__name__}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, np.ndarray):
+                arrays[f.name] = value
+            elif f.name == "certificates":
+                plain[f.name] = [vars(c) for c in value]
+            else:
+                plain[f.name] = value
+        buffer = io.BytesIO()
+        text = json.dumps(plain, default=_plain)
+        np.savez_compressed(buffer, __plain__=np.array(text), **arrays)  # type: ignore[arg-type]
+        write_whole(path, buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the result that :meth:`save` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                plain = json.loads(str(file["__plain__"]))
+                found = {name: file[name] for name in file.files if name != "__plain__"}
+        except (KeyError, ValueError, OSError) as error:
+            raise DataError(f"{path} must be a result saved by entrywise: {error}") from None
+        kind = Result._kinds.get(plain.pop("kind"), Result)
+        if not issubclass(kind, cls):
+            raise DataError(f"{path} holds a {kind.__name__}, not a {cls.__name__}; load it with {kind.__name__}.load")
+        known = {f.name: f for f in fields(kind)}
+        plain["certificates"] = tuple(
+            Certificate(c["statement"], c["value"], tuple(c["assumes"]), tuple(c["checked"]), c["vacuous"])
+            for c in plain["certificates"]
+        )
+        for name, value in plain.items():
+            if isinstance(value, list):
+                plain[name] = tuple(value)
+        return kind(**{k: v for k, v in (plain | found).items() if k in known})
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write `data` to `path` whole or not at all."""
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _plain(value: Any) -> Any:
+    """Return a JSON form of numpy scalars, tuples and small arrays."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Matrix(Result):
+    """A completed matrix, kept in factors; :class:`LowRank` and :class:`PSDFactor` fill it in."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (m, n) of the matrix."""
+        raise NotImplementedError
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        raise NotImplementedError
+
+    def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return the completed entries at (rows, cols), shapes broadcast."""
+        raise NotImplementedError
+
+    def _where(self, rows: ArrayLike, cols: ArrayLike) -> tuple[Indices, Indices]:
+        i, j = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(cols, np.int64))
+        for name, index, size in (("row", i, self.shape[0]), ("column", j, self.shape[1])):
+            if index.size and (index.min() < 0 or index.max() >= size):
+                bad = int(index.min() if index.min() < 0 else index.max())
+                raise ParameterError(f"{name} must be in 0..{size - 1}, got {bad}")
+        return i, j
+
+    def entry(self, i: int, j: int) -> float:
+        """Return one completed entry."""
+        return float(self.entries(i, j))
+
+    def row(self, i: int) -> Array:
+        """Return row i, shape (n,)."""
+        return self.entries(i, np.arange(self.shape[1]))
+
+    def column(self, j: int) -> Array:
+        """Return column j, shape (m,)."""
+        return self.entries(np.arange(self.shape[0]), j)
+
+    def to_dense(self) -> Array:
+        """Return the whole matrix as an array of shape (m, n)."""
+        return np.asarray(self @ np.eye(self.shape[1]))
+
+    def __matmul__(self, x: ArrayLike) -> Array:
+        raise NotImplementedError
+
+    def top(self, k: int, largest: bool = True) -> tuple[Indices, Indices, Array]:
+        """Return (rows, cols, values) of the k largest (or smallest) entries, found block by block."""
+        m, n = self.shape
+        if not 1 <= k <= m * n:
+            raise ParameterError(f"k of top must be in 1..{m * n}, got {k}")
+        sign = 1.0 if largest else -1.0
+        step = max(1, 2**22 // n)
+        rows, cols, values = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        for start in range(0, m, step):
+            i = np.arange(start, min(start + step, m))
+            block = sign * self.entries(i[:, None], np.arange(n)[None, :])
+            flat = block.ravel()
+            best = np.argpartition(-flat, min(k, len(flat)) - 1)[:k] if k < len(flat) else np.arange(len(flat))
+            rows = np.r_[rows, i[best // n]]
+            cols = np.r_[cols, best % n]
+            values = np.r_[values, flat[best]]
+            keep = np.lexsort((cols, rows, -values))[:k]
+            rows, cols, values = rows[keep], cols[keep], values[keep]
+        return rows, cols, sign * values
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank(Matrix):
+    r"""A completed matrix :math:`\hat A = U V^\top + b 1^\top + 1 c^\top + \mu`, kept in factors.
+
+    Parameters
+    ----------
+    left : ndarray of shape (m, k)
+    right : ndarray of shape (n, k)
+    row_offset : ndarray of shape (m,), optional
+    col_offset : ndarray of shape (n,), optional
+    offset : float
+
+    Examples
+    --------
+    >>> found = LowRank(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]))
+    >>> found.entry(1, 0), found.shape, found.rank
+    (6.0, (2, 2), 1)
+    """
+
+    left: Array
+    right: Array
+    row_offset: Array | None = None
+    col_offset: Array | None = None
+    offset: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (m, n) of the matrix."""
+        return len(self.left), len(self.right)
+
+    @property
+    def rank(self) -> int:
+        """Number of components, offsets not counted."""
+        return int(self.left.shape[1])
+
+    def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return the completed entries at (rows, cols), shapes broadcast."""
+        i, j = self._where(rows, cols)
+        found = np.einsum("...k,...k->...", self.left[i], self.right[j]) + self.offset
+        if self.row_offset is not None:
+            found = found + self.row_offset[i]
+        if self.col_offset is not None:
+            found = found + self.col_offset[j]
+        return np.asarray(found)
+
+    def __matmul__(self, x: ArrayLike) -> Array:
+        X = np.asarray(x, dtype=np.float64)
+        found = self.left @ (self.right.T @ X) + self.offset * X.sum(axis=0)
+        if self.row_offset is not None:
+            found = found + (np.multiply.outer(self.row_offset, X.sum(axis=0)))
+        if self.col_offset is not None:
+            found = found + self.col_offset @ X
+        return np.asarray(found)
+
+
+@dataclass(frozen=True, eq=False)
+class PSDFactor(Matrix):
+    r"""A positive semidefinite matrix :math:`\hat A = F F^\top` of side n.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (n, k)
+    pivots : ndarray of int64 of shape (k,)
+        Columns that were asked, in the order in which they were chosen.
+    residual : ndarray of shape (n,), optional
+        Diagonal of what the factor leaves unexplained; NaN where the diagonal was not asked.
+    """
+
+    factor: Array
+    pivots: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
+    residual: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (n, n) of the matrix."""
+        return (len(self.factor),) * 2
+
+    @property
+    def rank(self) -> int:
+        """Number of columns of the factor."""
+        return int(self.factor.shape[1])
+
+    def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return the completed entries at (rows, cols), shapes broadcast."""
+        i, j = self._where(rows, cols)
+        return np.asarray(np.einsum("...k,...k->...", self.factor[i], self.factor[j]))
+
+    def __matmul__(self, x: ArrayLike) -> Array:
+        return np.asarray(self.factor @ (self.factor.T @ np.asarray(x, dtype=np.float64)))

@@ -1,0 +1,23 @@
+"""Shared fixtures: hypothesis profiles, data sets that may be absent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("ci")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data; tests that need it are skipped, with the reason, where it is absent."""
+    folder = os.environ.get("ENTRYWISE_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("ENTRYWISE_DATA names no folder of real data")
+    return Path(folder)
