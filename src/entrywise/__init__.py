@@ -6,48 +6,49 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from entrywise.budget import Ledger
+from entrywise.observations import Observations
+from entrywise.play import play  # here at once: the name is the function's, not the module's
+from entrywise.queries import Batch, Checkpoint, Plan, Prices, plan
+from entrywise.results import Certificate, Interval, LowRank, PSDFactor, Result
+from entrywise.run import Run
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Batch": "queries",
-    "Checkpoint": "queries",
-    "Plan": "queries",
-    "Prices": "queries",
-    "plan": "queries",
-    "Observations": "observations",
-    "Certificate": "results",
-    "Interval": "results",
-    "LowRank": "results",
-    "PSDFactor": "results",
-    "Result": "results",
-    "Subspace": "results",
-    "Run": "run",
-    "Ledger": "budget",
-    "play": "play",
-    "complete": "complete",
-    "read": "files",
-    "Study": "study",
-}
+_LAZY = {"Study": "study", "Subspace": "results", "complete": "complete", "read": "files"}
 _ROOMS = frozenset(
-    ["exceptions", "queries", "observations", "results", "linalg", "bounds", "passive", "active", "online", "intervals", "methods", "run", "oracles", "budget", "play", "files", "datasets", "gallery", "metrics", "apply", "estimators", "checks", "study", "reproduce"]
+    """exceptions queries observations results linalg bounds passive active online intervals methods run oracles
+    budget files datasets gallery metrics apply estimators checks study reproduce""".split()
 )
 
-__all__ = sorted(_HOME) + ["__version__"]
-
-if TYPE_CHECKING:
-    from entrywise.budget import Ledger
-    from entrywise.observations import Observations
-    from entrywise.play import play
-    from entrywise.queries import Batch, Checkpoint, Plan, Prices, plan
-    from entrywise.results import Certificate, Interval, LowRank, PSDFactor, Result
-    from entrywise.run import Run
+__all__ = [
+    "Batch",
+    "Certificate",
+    "Checkpoint",
+    "Interval",
+    "Ledger",
+    "LowRank",
+    "Observations",
+    "PSDFactor",
+    "Plan",
+    "Prices",
+    "Result",
+    "Run",
+    "Study",  # noqa: F822
+    "Subspace",  # noqa: F822
+    "__version__",
+    "complete",  # noqa: F822
+    "plan",
+    "play",
+    "read",  # noqa: F822
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(importlib.import_module(f"entrywise.{_HOME[name]}"), name)
+    if name in _LAZY:
+        value = getattr(importlib.import_module(f"entrywise.{_LAZY[name]}"), name)
         globals()[name] = value
         return value
     if name in _ROOMS:

@@ -294,11 +294,11 @@ class Observations:
         if len(first) == len(self):
             return self
         if duplicates == "refuse":
-            t = first[np.argmax(count > 1)]
-            name = self.name(int(self.rows[t]), int(self.cols[t]))
+            t, repeated = np.argmax(count > 1), int((count > 1).sum())
+            name = self.name(int(self.rows[first[t]]), int(self.cols[first[t]]))
             raise DataError(
-                f"entry {name} is listed {count.max() if (count > 1).sum() == 1 else count[count > 1][0]} times, and {(count > 1).sum()} entries in all "
-                "are listed more than once; say duplicates='mean', 'first' or 'last', or keep one"
+                f"entry {name} is listed {count[t]} times ({repeated} entries are listed more than once); "
+                "say duplicates='mean', 'first' or 'last', or keep one"
             )
         if duplicates == "mean":
             values = np.bincount(group, self.values) / count
@@ -323,9 +323,8 @@ def _indices(index: ArrayLike, name: str) -> Indices:
     array = np.asarray(index)
     if array.size == 0:
         return np.zeros(0, np.int64)
-    if array.dtype.kind not in "iu":
-        if array.dtype.kind != "f" or not np.all(array == np.floor(array)):
-            raise DataError(f"{name} must be whole numbers, got {array.dtype} such as {array.ravel()[0]!r}")
+    if array.dtype.kind not in "iu" and (array.dtype.kind != "f" or not np.all(array == np.floor(array))):
+        raise DataError(f"{name} must be whole numbers, got {array.dtype} such as {array.ravel()[0]!r}")
     return np.array(array, dtype=np.int64)
 
 

@@ -6,6 +6,7 @@ position. Those here count what they were asked (``spent`` positions, ``calls`` 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -166,7 +167,7 @@ class KernelOracle(_Counting):
                 answers[k * size : (k + block.shape[1]) * size] = block.T.ravel()
             return answers
         if len(ends) < len(batch) // 4:
-            for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+            for a, b in itertools.pairwise(bounds):
                 answers[a:b] = self.block(rows[a:b], cols[a : a + 1])[:, 0]
             return answers
         I, i = np.unique(rows, return_inverse=True)
