@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from entrywise import posterior
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.queries import Array, Indices
 
@@ -230,6 +231,20 @@ class LowRank(Matrix):
     row_offset : ndarray of shape (m,), optional
     col_offset : ndarray of shape (n,), optional
     offset : float
+    row_cov, col_cov : ndarray of shape (m, q, q) and (n, q, q), optional
+        Posterior covariance of each row's :math:`(u_i, b_i)` and each column's :math:`(v_j, c_j)`,
+        q = k + 1, the bias last.
+    noise_variance : float
+        Variance of a new measurement about the entry.
+    lack_variance : float
+        Variance of the entries about the factors (lack of fit), where it can be told from noise.
+    row_prior_mean, row_prior_cov, col_prior_mean, col_prior_cov : ndarray of shape (q,) and (q, q), optional
+        What a row or column looks like before anything of it is known; :meth:`fold_in` starts from it.
+    row_counts, col_counts : ndarray of int64 of shape (m,) and (n,), optional
+        Observations the fit had of each line; where it is 0 the line's entries are the prior's, not the data's.
+    scores : ndarray of shape (c,), optional
+        Sorted conformal scores of held-out entries; see :mod:`entrywise.intervals`.
+    row_labels, col_labels : tuple of str, optional
 
     Examples
     --------
@@ -243,6 +258,19 @@ class LowRank(Matrix):
     row_offset: Array | None = None
     col_offset: Array | None = None
     offset: float = 0.0
+    row_cov: Array | None = None
+    col_cov: Array | None = None
+    noise_variance: float = 0.0
+    lack_variance: float = 0.0
+    row_prior_mean: Array | None = None
+    row_prior_cov: Array | None = None
+    col_prior_mean: Array | None = None
+    col_prior_cov: Array | None = None
+    row_counts: Indices | None = None
+    col_counts: Indices | None = None
+    scores: Array | None = None
+    row_labels: tuple[str, ...] | None = None
+    col_labels: tuple[str, ...] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -263,6 +291,19 @@ class LowRank(Matrix):
         if self.col_offset is not None:
             found = found + self.col_offset[j]
         return np.asarray(found)
+
+    def variance(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        r"""Return the posterior variance of the entries at (rows, cols), shapes broadcast.
+
+        .. math:: \tilde v^\top C^u \tilde v + \tilde u^\top C^v \tilde u + \mathrm{tr}(C^u C^v),
+           \qquad \tilde v = (v, 1), \ \tilde u = (u, 1)
+
+        with the trace over the k components. Neither noise nor lack of fit is in it.
+        """
+        if self.row_cov is None or self.col_cov is None:
+            raise ParameterError("variance needs row_cov and col_cov; fit with low_rank, which keeps them")
+        i, j = self._where(rows, cols)
+        return posterior.entry_variance(self.left, self.right, self.row_cov, self.col_cov, i, j)
 
     def __matmul__(self, x: ArrayLike) -> Array:
         X = np.asarray(x, dtype=np.float64)

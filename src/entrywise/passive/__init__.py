@@ -1,3 +1,5 @@
 """The entries are given: functions from Observations to a result."""
 
-__all__: list[str] = []
+from entrywise.passive.eb import low_rank
+
+__all__ = ["low_rank"]

@@ -1,0 +1,261 @@
+"""Variational EM for a low-rank matrix with biases: the array steps behind :func:`entrywise.passive.low_rank`.
+
+The model, with ``x_i = (u_i, b_i)`` for rows and ``z_j = (v_j, c_j)`` for columns, both of length q = k + 1:
+``y_ij = u_i . v_j + b_i + c_j + e_ij``, ``e_ij ~ N(0, s2_ij + t2)``, ``x_i ~ N(mU, SU)``, ``z_j ~ N(mV, SV)``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entrywise.queries import Array, Indices
+
+EXACT_UP_TO = 2_000_000  # observations; above, the other side's covariances enter by their average
+
+
+@dataclass
+class Side:
+    """One side of the matrix, rows or columns: its observations in order, its posterior and its prior."""
+
+    pointer: Indices  # (m + 1,)
+    other: NDArray[np.int32]  # (t,)
+    values: Array  # (t,)
+    spread: Array  # (t,) known variances, or empty when all are zero
+    mean: Array  # (m, q)
+    cov: Array  # (m, q, q), or (0, q, q) while only the average is kept
+    average: Array  # (q, q), weighted by information
+    prior_mean: Array  # (q,)
+    prior_cov: Array  # (q, q)
+
+    @property
+    def size(self) -> int:
+        """Rows (or columns) on this side."""
+        return len(self.pointer) - 1
+
+    @property
+    def counts(self) -> Indices:
+        """Observations of each row (or column)."""
+        return np.diff(self.pointer)
+
+
+@dataclass
+class Fit:
+    """The state of the fit; every method changes it in place.
+
+    `exact` keeps one covariance a line and lets each enter the other side's normal equations; otherwise
+    their average, weighted by information, does: the cost of a sweep is then that of ridge ALS.
+    """
+
+    rows: Side
+    cols: Side
+    t2: float
+    floor: float
+    exact: bool
+    threads: int = field(default_factory=lambda: thread_count())
+
+    @classmethod
+    def of(
+        cls, rows: Indices, cols: Indices, values: Array, variance: Array, shape: tuple[int, int], floor: float
+    ) -> Fit:
+        """Return the state before any sweep: rank 0, biases at zero."""
+        from entrywise.linalg._jit_als import group
+
+        sides = []
+        for index, other, size in ((rows, cols, shape[0]), (cols, rows, shape[1])):
+            pointer, sorted_other, sorted_values, spread = group(index, other, values, variance, size)
+            sides.append(
+                Side(
+                    pointer, sorted_other, sorted_values, spread,
+                    np.zeros((size, 1)), np.zeros((0, 1, 1)), np.zeros((1, 1)), np.zeros(1), np.full((1, 1), 0.25),
+                )
+            )  # fmt: skip
+        known = float(variance.mean()) if len(variance) else 0.0
+        total = float(np.mean(values**2)) if len(values) else 1.0
+        t2 = max(floor, 0.5 * max(total - known, 0.1 * total))
+        return cls(sides[0], sides[1], t2, floor, len(values) <= EXACT_UP_TO)
+
+    @property
+    def rank(self) -> int:
+        """Components, biases not counted."""
+        return int(self.rows.mean.shape[1]) - 1
+
+    def sweep(self, keep: bool = False) -> float:
+        """Update rows, then columns, with their priors and `t2`; return the relative change of t2.
+
+        With `keep` every line's covariance is kept even when only their average is used.
+        """
+        before = self.t2
+        self._half(self.rows, self.cols, keep)
+        self._half(self.cols, self.rows, keep)
+        return abs(self.t2 - before) / before
+
+    def _half(self, side: Side, fixed: Side, keep: bool) -> None:
+        from entrywise.linalg._jit_als import half_sweep
+
+        q = side.mean.shape[1]
+        A = np.zeros((fixed.size, -(-q // 4) * 4))
+        A[:, : q - 1] = fixed.mean[:, :-1]
+        A[:, q - 1] = 1.0
+        off = np.ascontiguousarray(fixed.mean[:, -1])
+        P0 = np.linalg.inv(side.prior_cov)
+        P0 = 0.5 * (P0 + P0.T)
+        h0 = P0 @ side.prior_mean
+        each = self.exact and len(fixed.cov) == fixed.size
+        extra = fixed.cov if each else fixed.average[None]
+        mean = np.empty((side.size, q))
+        cov = np.empty((side.size if keep or self.exact else 0, q, q))
+        bounds = _chunks(side.pointer)
+        sums = np.zeros((len(bounds) - 1, 3 * q * q + q + 4))
+
+        def solve(c: int) -> None:
+            half_sweep(
+                bounds[c], bounds[c + 1], side.pointer, side.other, side.values, side.spread, self.t2,
+                A, off, extra, each, P0, h0, mean, cov, sums[c],
+            )  # fmt: skip
+
+        _each(solve, len(bounds) - 1, self.threads)
+        total = sums.sum(axis=0)
+        C, weighted, xx = (total[s * q * q : (s + 1) * q * q].reshape(q, q) for s in range(3))
+        x, (lines, weight, squares, count) = total[3 * q * q : -4], total[-4:]
+        side.mean, side.cov = mean, cov
+        if lines > 0:
+            side.average = weighted / weight
+            m = x / lines
+            S = (xx + C) / lines - np.outer(m, m)
+            S = 0.5 * (S + S.T)
+            scale = max(float(np.trace(S)) / q, self.floor)
+            # one line's worth of a weak prior: few lines cannot make the covariance singular
+            S = (lines * S + 1e-3 * scale * np.eye(q)) / (lines + 1e-3)
+            side.prior_mean, side.prior_cov = m, S
+            self.t2 = max(self.t2 + (float(squares) - float(count)) / float(weight), 0.2 * self.t2, self.floor)
+
+    def residuals(self) -> Array:
+        """Return what the fit leaves of the observations, sorted by row, shape (t,)."""
+        from entrywise.linalg._jit_als import residuals
+
+        found = np.empty(len(self.rows.values))
+        X, Z = self.rows.mean, self.cols.mean
+        U, V = np.ascontiguousarray(X[:, :-1]), np.ascontiguousarray(Z[:, :-1])
+        residuals(self.rows.pointer, self.rows.other, self.rows.values, U, V, X[:, -1].copy(), Z[:, -1].copy(), found)
+        return found
+
+    def spectrum(self, k: int, rng: np.random.Generator, flips: int = 1) -> tuple[Array, Array, Array, float]:
+        """Return the k leading singular triplets of the scaled residuals and the level that chance reaches.
+
+        Residuals are divided by the square roots of their row's and column's counts, so that crowded lines do
+        not dominate. Chance is the largest singular value once every residual's sign is drawn anew.
+
+        Returns
+        -------
+        left : (m, k), right : (n, k) : initial components, in the units of the matrix
+        singular : (k,)
+        chance : float, NaN when flips is 0
+        """
+        from scipy.sparse import csr_array
+
+        m, n = self.rows.size, self.cols.size
+        r, c = (np.sqrt(side.counts + 1.0) for side in (self.rows, self.cols))
+        R = self.residuals()
+        owner = np.repeat(np.arange(m), self.rows.counts)
+        R /= r[owner] * c[self.rows.other]
+        matrix = csr_array((R, self.rows.other, self.rows.pointer.astype(np.int64)), shape=(m, n))
+        U, s, V = _top(matrix, k, rng)
+        chance = float("nan")
+        if flips:
+            level = []
+            for _ in range(flips):
+                matrix.data = R * rng.choice(np.array([-1.0, 1.0]), len(R))
+                level.append(_top(matrix, 1, rng)[1][0])
+            chance = float(np.mean(level))
+        scale = np.sqrt(len(R) * s)
+        return U * scale / r[:, None], V * scale / c[:, None], s, chance
+
+    def grow(self, left: Array, right: Array) -> None:
+        """Add components; their prior is set by their own size."""
+        for side, new in ((self.rows, left), (self.cols, right)):
+            k, q = new.shape[1], side.mean.shape[1]
+            side.mean = np.ascontiguousarray(np.hstack([side.mean[:, :-1], new, side.mean[:, -1:]]))
+            place = np.r_[np.arange(q - 1), q - 1 + k]
+            cov = np.zeros((len(side.cov), q + k, q + k))
+            cov[:, place[:, None], place[None, :]] = side.cov
+            prior = np.zeros((q + k, q + k))
+            prior[np.ix_(place, place)] = side.prior_cov
+            at = np.arange(q - 1, q - 1 + k)
+            prior[at, at] = np.maximum((new**2).mean(axis=0), self.floor)
+            mean = np.zeros(q + k)
+            mean[place] = side.prior_mean
+            average = np.zeros((q + k, q + k))
+            average[np.ix_(place, place)] = side.average
+            side.cov, side.average, side.prior_cov, side.prior_mean = cov, average, prior, mean
+
+    def balance(self) -> Array:
+        """Turn the components so that both priors are the same diagonal matrix; return each one's variance.
+
+        The largest component comes first and its columns lean to the positive side.
+        """
+        k = self.rank
+        if k == 0:
+            return np.zeros(0)
+        S, T = self.rows.prior_cov[:k, :k], self.cols.prior_cov[:k, :k]
+        L = np.linalg.cholesky(S)
+        D, Q = np.linalg.eigh(L.T @ T @ L)
+        D, Q = np.maximum(D[::-1], 1e-300), Q[:, ::-1]
+        turn = L @ Q / D**0.25  # v becomes turn' v, u becomes turn^-1 u
+        V = self.cols.mean[:, :k] @ turn
+        turn = turn * np.where((V**3).sum(axis=0) < 0, -1.0, 1.0)
+        self._turn(self.rows, np.linalg.inv(turn))
+        self._turn(self.cols, turn.T)
+        return np.asarray(D)
+
+    def _turn(self, side: Side, by: Array) -> None:
+        q = len(by) + 1
+        B = np.eye(q)
+        B[:-1, :-1] = by
+        side.mean = np.ascontiguousarray(side.mean @ B.T)
+        for start in range(0, len(side.cov), 4096):
+            side.cov[start : start + 4096] = B @ side.cov[start : start + 4096] @ B.T
+        side.average = B @ side.average @ B.T
+        side.prior_mean, side.prior_cov = B @ side.prior_mean, B @ side.prior_cov @ B.T
+
+
+def thread_count() -> int:
+    """Return how many threads a sweep may use: the cores we may run on, or ``NUMBA_NUM_THREADS``."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    return max(1, min(cores, int(given) if given.isdigit() else cores))
+
+
+def _chunks(pointer: Indices) -> list[int]:
+    """Return row bounds that share the observations out evenly; they do not depend on the threads."""
+    m, t = len(pointer) - 1, int(pointer[-1])
+    if t < 50_000:
+        return [0, m]
+    inner = np.searchsorted(pointer, np.linspace(0, t, 17)[1:-1])
+    return sorted({0, *inner.tolist(), m})
+
+
+def _each(call: Callable[[int], None], count: int, threads: int) -> None:
+    if count == 1 or threads == 1:
+        for c in range(count):
+            call(c)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(call, range(count)))
+
+
+def _top(matrix: Any, k: int, rng: np.random.Generator, steps: int = 4) -> tuple[Array, Array, Array]:
+    """Return the k leading singular triplets of a sparse matrix by subspace iteration."""
+    m, n = matrix.shape
+    block = min(k + 6, m, n)
+    V = np.linalg.qr(rng.standard_normal((n, block)))[0]
+    for _ in range(steps):
+        V = np.linalg.qr(matrix.T @ np.linalg.qr(matrix @ V)[0])[0]
+    U, s, W = np.linalg.svd(matrix @ V, full_matrices=False)
+    return U[:, :k], s[:k], (V @ W.T)[:, :k]
