@@ -18,9 +18,33 @@ from entrywise.run import Run
 __version__ = "0.1.0"
 
 _LAZY = {"Study": "study", "Subspace": "results", "complete": "complete", "read": "files"}
-_ROOMS = frozenset(
-    """exceptions queries observations results linalg bounds passive active online intervals methods run oracles
-    budget files datasets gallery metrics apply estimators checks study reproduce""".split()
+_ROOMS = (
+    *(
+        "exceptions",
+        "queries",
+        "observations",
+        "results",
+        "linalg",
+        "bounds",
+        "passive",
+        "active",
+        "online",
+        "intervals",
+    ),
+    *(
+        "methods",
+        "run",
+        "oracles",
+        "budget",
+        "files",
+        "datasets",
+        "gallery",
+        "metrics",
+        "apply",
+        "estimators",
+        "checks",
+    ),
+    *("study", "reproduce"),
 )
 
 __all__ = [
@@ -36,13 +60,13 @@ __all__ = [
     "Prices",
     "Result",
     "Run",
-    "Study",  # noqa: F822
-    "Subspace",  # noqa: F822
+    "Study",
+    "Subspace",
     "__version__",
-    "complete",  # noqa: F822
+    "complete",
     "plan",
     "play",
-    "read",  # noqa: F822
+    "read",
 ]
 
 
@@ -57,4 +81,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__) | _ROOMS)
+    return sorted(set(globals()) | set(__all__) | set(_ROOMS))

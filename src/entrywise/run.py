@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.budget import Ledger
-from entrywise.exceptions import AnswerError, Exhausted, ParameterError, ReplayDiverged, TellError
+from entrywise.exceptions import AnswerError, EntrywiseError, Exhausted, ParameterError, ReplayDiverged, TellError
 from entrywise.observations import Observations
 from entrywise.queries import Array, Batch, Checkpoint, Indices, Plan, Prices
 from entrywise.results import Result
@@ -75,6 +75,7 @@ class Run:
             self._remember_known(known)
         self.batch: Batch | None = None
         self._result: Result | None = None
+        self.failure: EntrywiseError | None = None
         self._generator = plan.start(resume)
         self._advance(None)
 
@@ -102,7 +103,12 @@ class Run:
 
     def ask(self, limit: int | None = None) -> Batch | None:
         """Return what is still open of the current batch (at most `limit`), None when finished."""
+        self._refuse_after_failure()
         return None if self.batch is None else self.batch[self.open[:limit]]
+
+    def _refuse_after_failure(self) -> None:
+        if self.failure is not None:
+            raise TellError(f"the plan stopped at batch {self.number - 1}: {self.failure}") from self.failure
 
     def tell(self, answers: ArrayLike | Sequence[float | None], positions: ArrayLike | None = None) -> None:
         """Take answers to open positions (all of them when `positions` is left out, in order).
@@ -110,6 +116,7 @@ class Run:
         Everything is checked first: on an error nothing is taken. The same answer told twice is
         harmless, another one is refused. None means that the measurement failed.
         """
+        self._refuse_after_failure()
         if self.batch is None:
             raise TellError("the run is finished; there is nothing left to tell")
         at = self.open if positions is None else _flat_positions(positions, len(self.batch))
@@ -202,6 +209,9 @@ class Run:
             self._finish(stop.value)
         except Exhausted as stop:
             self._finish(self._throw(stop))
+        except EntrywiseError as error:  # the plan is dead; its answers stand in the log
+            self.batch, self.failure = None, error
+            raise
 
     def _issue(self, batch: Batch) -> Array | None:
         """Open a batch; return its answers at once when memory knows them all."""

@@ -1,0 +1,222 @@
+"""Laws that every plan obeys.
+
+A law takes a :class:`~entrywise.queries.Plan` and a function that makes a fresh oracle from a seed,
+and raises AssertionError with a sentence when the plan breaks it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from entrywise.exceptions import AnswerError, EntrywiseError
+from entrywise.oracles import Oracle
+from entrywise.play import play
+from entrywise.queries import Batch, Checkpoint, Plan
+from entrywise.results import Result
+from entrywise.run import Run
+
+MakeOracle = Callable[[int], Oracle]
+Law = Callable[[Plan, MakeOracle], None]
+
+
+def same_result(a: Result, b: Result) -> bool:
+    """Tell whether two results hold the same numbers, bit for bit."""
+    if type(a) is not type(b):
+        return False
+    for f in fields(a):
+        x, y = getattr(a, f.name), getattr(b, f.name)
+        if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
+            if x is None or y is None or not np.array_equal(x, y, equal_nan=x.dtype.kind == "f"):
+                return False
+        elif f.name in ("certificates", "report"):
+            if repr(x) != repr(y):
+                return False
+        elif isinstance(x, Result):
+            if not same_result(x, y):
+                return False
+        elif f.name not in ("status", "cost") and x != y and not (x != x and y != y):
+            return False
+    return True
+
+
+def _played(plan: Plan, make_oracle: MakeOracle, **extra: Any) -> Run:
+    run = Run(plan, **extra)
+    play(run, make_oracle(0))
+    return run
+
+
+def replays(plan: Plan, make_oracle: MakeOracle) -> None:
+    """A replay of the log asks the same questions and ends in the same result."""
+    run = _played(plan, make_oracle)
+    again = Run.replay(plan, run.log)
+    assert again.finished, f"{plan.name}: the replayed run did not finish"
+    assert same_result(run.result, again.result), f"{plan.name}: the replay ended in another result"
+
+
+def is_seeded(plan: Plan, make_oracle: MakeOracle) -> None:
+    """Two runs with the same answers ask the same questions, whatever global randomness does."""
+    first = _played(plan, make_oracle)
+    np.random.seed(12345)  # noqa: NPY002  a law about global randomness must touch it
+    second = _played(plan, make_oracle)
+    assert len(first.log) == len(second.log), f"{plan.name}: two runs asked {len(first.log)} and {len(second.log)} batches"
+    for number, (a, b) in enumerate(zip(first.log, second.log, strict=True)):
+        assert a.batch.same_as(b.batch), f"{plan.name}: batch {number} differs between two runs"
+    assert same_result(first.result, second.result), f"{plan.name}: two runs ended in different results"
+
+
+def leaves_answers_alone(plan: Plan, make_oracle: MakeOracle) -> None:
+    """Answers arrive read-only and the plan does with that."""
+    oracle = make_oracle(0)
+    generator = plan.start()
+    wanted = next(generator, None)
+    while wanted is not None:
+        answers: Any = None
+        if isinstance(wanted, Batch):
+            answers = np.array(oracle(wanted), dtype=np.float64)
+            answers.flags.writeable = False
+            before = answers.copy()
+        try:
+            wanted = generator.send(answers)
+        except StopIteration:
+            wanted = None
+        if answers is not None:
+            assert np.array_equal(answers, before, equal_nan=True), f"{plan.name} wrote into the answers it was sent"
+
+
+def returns_when_exhausted(plan: Plan, make_oracle: MakeOracle) -> None:
+    """When the money runs out, at whatever batch, a plan returns a result and not an exception."""
+    whole = _played(plan, make_oracle)
+    batches = len(whole.log)
+    for stop in sorted({0, 1, 2, 3, batches // 2, batches - 1}):
+        if not 0 <= stop < batches:
+            continue
+        oracle, run = make_oracle(0), Run(plan)
+        while run.number < stop and not run.finished:
+            run.tell(oracle(run.ask()))  # type: ignore[arg-type]
+        if not run.finished:
+            result = run.exhaust()
+            assert isinstance(result, Result), f"{plan.name} returned {type(result).__name__} when the money ran out"
+            assert result.status == "exhausted", f"{plan.name}: status must be exhausted, is {result.status}"
+
+
+def never_overspends(plan: Plan, make_oracle: MakeOracle) -> None:
+    """Whatever the budget, what was spent stays within it and equals what the oracle answered."""
+    whole = _played(plan, make_oracle)
+    total = whole.ledger.spent
+    for share in (0.0, 0.1, 0.37, 0.8, 1.0):
+        budget = float(np.floor(total * share)) if plan.budget is None else None
+        run = _played(plan, make_oracle, budget=budget)
+        limit = run.ledger.budget
+        assert limit is None or run.ledger.spent <= limit * (1 + 1e-9), f"{plan.name} spent {run.ledger.spent} of {limit}"
+        bill = sum(float(run.prices.charges(e.batch).sum()) for e in run.log)
+        assert run.result.cost <= bill + 1e-6, f"{plan.name}: cost {run.result.cost} exceeds the bill {bill}"
+
+
+def resumes(plan: Plan, make_oracle: MakeOracle) -> None:
+    """From any checkpoint the plan asks the same questions and ends in the same result."""
+    if not plan.resumable:
+        return
+    kept: list[tuple[int, Checkpoint]] = []
+    run, oracle = Run(plan), make_oracle(0)
+    while not run.finished:
+        if run.checkpoint is not None and (not kept or kept[-1][0] != run.checkpoint_at):
+            kept.append((run.checkpoint_at, run.checkpoint))
+        run.tell(oracle(run.ask()))  # type: ignore[arg-type]
+    if run.checkpoint is not None and (not kept or kept[-1][0] != run.checkpoint_at):
+        kept.append((run.checkpoint_at, run.checkpoint))
+    for at, checkpoint in kept:
+        stored = Checkpoint.restore(checkpoint.arrays, checkpoint.rng_state())
+        again = Run.replay(plan, run.log[at:], resume=stored)
+        assert again.finished, f"{plan.name}: resumed at batch {at}, it did not finish"
+        assert same_result(run.result, again.result), f"{plan.name}: resumed at batch {at}, it ended in another result"
+
+
+def refuses_bad_answers(plan: Plan, make_oracle: MakeOracle) -> None:
+    """NaN and infinite answers are refused with the entry named, and nothing is lost."""
+    oracle, run = make_oracle(0), Run(plan)
+    for number in itertools.count():
+        if run.finished or number > 3:
+            break
+        batch = run.ask()
+        assert batch is not None
+        good = np.array(oracle(batch), dtype=np.float64)
+        for bad in (np.nan, np.inf, -np.inf):
+            answers = good.copy()
+            answers[len(answers) // 2] = bad
+            try:
+                run.tell(answers)
+            except AnswerError as error:
+                k = len(answers) // 2
+                named = f"({batch.rows[k]}, {batch.cols[k]})"
+                assert named in str(error), f"{plan.name}: the refusal must name {named}, says {error}"
+            else:
+                raise AssertionError(f"{plan.name} took {bad} for an answer")
+        run.tell(good)
+
+
+def survives_a_failing_oracle(plan: Plan, make_oracle: MakeOracle) -> None:
+    """An oracle that raises midway loses nothing: playing the run again asks nothing twice."""
+    whole, calls = _played(plan, make_oracle), 0
+    oracle = make_oracle(0)
+
+    def flaky(batch: Batch) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls % 3 == 2:
+            raise ConnectionError("the instrument is off")
+        return oracle(batch)
+
+    run = Run(plan)
+    for _ in range(3 * len(whole.log) + 3):
+        try:
+            play(run, flaky)
+            break
+        except ConnectionError as error:
+            assert error.run is run, f"{plan.name}: the exception must carry the run"  # type: ignore[attr-defined]
+    assert run.finished, f"{plan.name}: the run did not finish"
+    assert run.measured == whole.measured, f"{plan.name} asked {run.measured} entries instead of {whole.measured}"
+    assert same_result(run.result, whole.result), f"{plan.name}: the interrupted run ended in another result"
+
+
+def saves_its_result(plan: Plan, make_oracle: MakeOracle) -> None:
+    """The result can be written and read back whole."""
+    import tempfile
+    from pathlib import Path
+
+    result = _played(plan, make_oracle).result
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "result.npz"
+        result.save(path)
+        back = Result.load(path)
+    assert type(back) is type(result), f"{plan.name}: a {type(result).__name__} came back as {type(back).__name__}"
+    for f in fields(result):
+        x, y = getattr(result, f.name), getattr(back, f.name)
+        if isinstance(x, np.ndarray):
+            assert np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), f"{plan.name}: {f.name} changed on the way"
+
+
+LAWS: tuple[Law, ...] = (
+    replays,
+    is_seeded,
+    leaves_answers_alone,
+    returns_when_exhausted,
+    never_overspends,
+    resumes,
+    refuses_bad_answers,
+    survives_a_failing_oracle,
+    saves_its_result,
+)
+
+
+def check_plan(plan: Plan, make_oracle: MakeOracle, laws: Iterable[Law] = LAWS) -> None:
+    """Hold a plan to every law."""
+    for law in laws:
+        try:
+            law(plan, make_oracle)
+        except EntrywiseError as error:
+            raise AssertionError(f"{plan.name} broke {law.__name__}: {error}") from error

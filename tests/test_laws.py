@@ -1,0 +1,53 @@
+"""Every active method of the registry obeys every law of plans."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrywise import gallery
+from entrywise.checks import plans
+from entrywise.methods import METHODS
+
+ACTIVE = [m for m in METHODS if m.room == "active"]
+VARIANTS = [
+    ("adaptive-nystrom", {"order": "given"}),
+    ("adaptive-nystrom", {"order": "given", "rank": 2}),
+    ("adaptive-nystrom", {"order": "random"}),
+    ("adaptive-nystrom", {"order": "random", "block": 3}),
+    ("adaptive-nystrom", {"rank": 0}),
+    ("adaptive-nystrom", {"max_error": 0.05}),
+    ("adaptive-nystrom", {"noise": 1e-6}),
+]
+
+
+@pytest.mark.parametrize("law", plans.LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("method", ACTIVE, ids=lambda m: m.name)
+def test_plan(method, law):
+    assert method.problem, f"{method.name} must name its problem in the gallery"
+    law(method.load()(**method.example), getattr(gallery, method.problem))
+
+
+@pytest.mark.parametrize("law", plans.LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize(("name", "params"), VARIANTS)
+def test_variant(name, params, law):
+    method = next(m for m in ACTIVE if m.name == name)
+    law(method.load()(**{**method.example, **params}), getattr(gallery, method.problem))
+
+
+def test_laws_catch_a_plan_that_breaks_them():
+    import numpy as np
+
+    from entrywise.queries import Batch, plan
+    from entrywise.results import LowRank
+
+    @plan()
+    def unruly(n):
+        answers = yield Batch.diagonal(n)
+        noise = np.random.default_rng().random()
+        yield Batch.entries(int(noise * 1e6) % n, 0)
+        return LowRank(answers[:, None] * noise, np.ones((n, 1)))
+
+    made = unruly(12)
+    for law in (plans.replays, plans.is_seeded, plans.returns_when_exhausted):
+        with pytest.raises(Exception, match=r".+"):
+            law(made, gallery.psd_oracle)
