@@ -44,6 +44,8 @@ class Run:
         Default to the plan's own; given in both places they must agree.
     resume : Checkpoint, optional
         Where to start instead of at the beginning.
+    memory, ledger : optional
+        What was answered and spent before, where that is kept elsewhere (a study); used as they are.
     """
 
     def __init__(
@@ -54,6 +56,8 @@ class Run:
         budget: float | None = None,
         prices: Prices | None = None,
         resume: Checkpoint | None = None,
+        memory: Memory | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         if not isinstance(plan, Plan):
             raise ParameterError(
@@ -65,12 +69,13 @@ class Run:
             raise ParameterError(f"prices were given here and in {plan.name}; give them once")
         self.plan = plan
         self.prices = plan.prices or prices or Prices()
-        self.ledger = Ledger(budget if budget is not None else plan.budget)
+        self.ledger = Ledger(budget if budget is not None else plan.budget) if ledger is None else ledger
         self.log: list[Entry] = []
         self.checkpoint: Checkpoint | None = resume
+        self._resumed = resume
         self.checkpoint_at = 0
         self.measured = 0
-        self._memory = Memory(plan.symmetric)
+        self._memory = Memory(plan.symmetric) if memory is None else memory
         if known is not None:
             self._remember_known(known)
         self.batch: Batch | None = None
@@ -256,7 +261,8 @@ class Run:
         """Return the best result so far without ending the run: a replayed copy is ended instead."""
         if self.finished:
             return self.result
-        copy = Run.replay(self.plan, self.log, prices=None if self.plan.prices else self.prices)
+        prices = None if self.plan.prices else self.prices  # the copy pays nothing: all of its log is paid for
+        copy = Run.replay(self.plan, self.log, prices=prices, resume=self._resumed, ledger=Ledger())
         return replace(copy.exhaust(), cost=self.ledger.spent, status="running")
 
     @classmethod
@@ -269,12 +275,13 @@ class Run:
         budget: float | None = None,
         prices: Prices | None = None,
         resume: Checkpoint | None = None,
+        ledger: Ledger | None = None,
     ) -> Run:
         """Return a run that has been told everything in `log`, comparing each batch with it.
 
         Batches that memory answers whole (``known=``) stand in the log as well.
         """
-        run = cls(plan, known=known, budget=budget, prices=prices, resume=resume)
+        run = cls(plan, known=known, budget=budget, prices=prices, resume=resume, ledger=ledger)
         for number, (batch, answers) in enumerate(log):
             if number < run.number:  # memory answered it
                 if not run.log[number].batch.same_as(batch):
@@ -287,6 +294,10 @@ class Run:
             run.tell([None if np.isnan(x) else x for x in given[at]] if np.isnan(given).any() else given[at], at)
         return run
 
+    def remember(self, mode: str, rows: Indices, cols: Indices, values: Array) -> None:
+        """Add answers that came from elsewhere to the memory of this run."""
+        self._memory.add(mode, rows, cols, values)
+
     def _remember_known(self, known: Observations) -> None:
         shape = self.plan.shape
         if shape is not None and any(s is not None and s != k for s, k in zip(shape, known.shape, strict=True)):
@@ -295,7 +306,7 @@ class Run:
             )
         if self.plan.symmetric:
             _refuse_asymmetry(known)
-        self._memory.add("entry", known.rows, known.cols, known.values)
+        self.remember("entry", known.rows, known.cols, known.values)
 
 
 def _diverged(plan: Plan, number: int, asked: Batch | None, logged: Batch) -> str:
