@@ -155,8 +155,10 @@ def _random_block(state: Schur, size: int, rng: np.random.Generator) -> Asking[N
 
 def _pivot(state: Schur, order: Order, rng: np.random.Generator) -> int:
     d = state.residual
+    if state.noise > 0:  # what noise alone may leave is no reason to ask
+        d = np.maximum(d - 4.0 * state.reach(), 0.0)
     if order == "greedy":
-        return int(np.argmax(d - 4.0 * state.reach() if state.noise > 0 else d))  # 5
+        return int(np.argmax(d))  # 5
     total = np.cumsum(d)
     return int(min(np.searchsorted(total, rng.random() * total[-1], side="right"), len(d) - 1))
 

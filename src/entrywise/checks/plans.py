@@ -63,7 +63,9 @@ def is_seeded(plan: Plan, make_oracle: MakeOracle) -> None:
     first = _played(plan, make_oracle)
     np.random.seed(12345)  # noqa: NPY002  a law about global randomness must touch it
     second = _played(plan, make_oracle)
-    assert len(first.log) == len(second.log), f"{plan.name}: two runs asked {len(first.log)} and {len(second.log)} batches"
+    assert len(first.log) == len(second.log), (
+        f"{plan.name}: two runs asked {len(first.log)} and {len(second.log)} batches"
+    )
     for number, (a, b) in enumerate(zip(first.log, second.log, strict=True)):
         assert a.batch.same_as(b.batch), f"{plan.name}: batch {number} differs between two runs"
     assert same_result(first.result, second.result), f"{plan.name}: two runs ended in different results"
@@ -112,7 +114,9 @@ def never_overspends(plan: Plan, make_oracle: MakeOracle) -> None:
         budget = float(np.floor(total * share)) if plan.budget is None else None
         run = _played(plan, make_oracle, budget=budget)
         limit = run.ledger.budget
-        assert limit is None or run.ledger.spent <= limit * (1 + 1e-9), f"{plan.name} spent {run.ledger.spent} of {limit}"
+        assert limit is None or run.ledger.spent <= limit * (1 + 1e-9), (
+            f"{plan.name} spent {run.ledger.spent} of {limit}"
+        )
         bill = sum(float(run.prices.charges(e.batch).sum()) for e in run.log)
         assert run.result.cost <= bill + 1e-6, f"{plan.name}: cost {run.result.cost} exceeds the bill {bill}"
 
@@ -151,11 +155,11 @@ def refuses_bad_answers(plan: Plan, make_oracle: MakeOracle) -> None:
             try:
                 run.tell(answers)
             except AnswerError as error:
-                k = len(answers) // 2
-                named = f"({batch.rows[k]}, {batch.cols[k]})"
-                assert named in str(error), f"{plan.name}: the refusal must name {named}, says {error}"
+                words = str(error)
             else:
                 raise AssertionError(f"{plan.name} took {bad} for an answer")
+            named = f"({batch.rows[len(good) // 2]}, {batch.cols[len(good) // 2]})"
+            assert named in words, f"{plan.name}: the refusal must name {named}, says {words}"
         run.tell(good)
 
 
@@ -177,7 +181,8 @@ def survives_a_failing_oracle(plan: Plan, make_oracle: MakeOracle) -> None:
             play(run, flaky)
             break
         except ConnectionError as error:
-            assert error.run is run, f"{plan.name}: the exception must carry the run"  # type: ignore[attr-defined]
+            carried = getattr(error, "run", None)
+        assert carried is run, f"{plan.name}: the exception must carry the run"
     assert run.finished, f"{plan.name}: the run did not finish"
     assert run.measured == whole.measured, f"{plan.name} asked {run.measured} entries instead of {whole.measured}"
     assert same_result(run.result, whole.result), f"{plan.name}: the interrupted run ended in another result"

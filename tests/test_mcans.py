@@ -1,0 +1,185 @@
+"""Adaptive Nyström against dense algebra: queries, ranks, certificates, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import entrywise as ew
+from entrywise.active import adaptive_nystrom
+from entrywise.exceptions import NotPSD, ParameterError
+from entrywise.gallery import block_kernel, outliers, random_psd
+from entrywise.linalg.schur import Schur, rejection_cholesky
+from entrywise.oracles import FunctionOracle, KernelOracle, MatrixOracle
+
+
+def unknown_rank(K, r):
+    return K * (r + 1) - r * (r + 1) // 2
+
+
+@pytest.mark.parametrize(("K", "r", "unknown", "known"), [(1000, 10, 10945, 9955), (5000, 50, 253725, 248775)])
+def test_given_order_asks_exactly_the_papers_queries(K, r, unknown, known):
+    rng = np.random.default_rng(7)
+    truth = ew.PSDFactor(rng.standard_normal((K, r)))
+    scale = float((truth.factor**2).sum(axis=1).max())
+    for params, queries in (({}, unknown), ({"rank": r}, known)):
+        oracle = MatrixOracle(truth)
+        found = ew.play(adaptive_nystrom(K, order="given", **params), oracle)
+        assert oracle.spent == found.cost == queries
+        assert found.rank == r
+        i, j = rng.integers(K, size=(2, 200_000))
+        assert np.abs(found.entries(i, j) - truth.entries(i, j)).max() <= 1e-12 * scale
+
+
+def families(r, n, seed):
+    rng = np.random.default_rng(seed)
+    F = rng.standard_normal((n, r))
+    yield "gaussian", F @ F.T, r
+    yield "condition 1e10", random_psd(n, r, seed, 1e10), r
+    twice = np.repeat(F[: n // 2], 2, axis=0)[:n]
+    yield "duplicates", twice @ twice.T, min(r, len(np.unique(twice, axis=0)))
+    zero = F.copy()
+    zero[0] = 0
+    yield "zero first column", zero @ zero.T, r
+    yield "scaled rows", (F * np.geomspace(1, 1e-3, n)[:, None]) @ (F * np.geomspace(1, 1e-3, n)[:, None]).T, r
+    sizes = np.full(r, n // r)
+    sizes[: n - sizes.sum()] += 1
+    yield "0/1 blocks", block_kernel(tuple(sizes), seed), r
+    yield "tiny scale", 1e-30 * (F @ F.T), r
+    yield "rank 0", np.zeros((n, n)), 0
+
+
+@pytest.mark.parametrize("r", [3, 20, 100])
+@pytest.mark.parametrize("seed", [101, 102, 103])
+def test_greedy_finds_the_rank_of_every_family(r, seed):
+    n = 300
+    for name, A, rank in families(r, n, seed):
+        oracle = MatrixOracle(A)
+        found = ew.play(adaptive_nystrom(n), oracle)
+        assert found.rank == rank, name
+        assert oracle.spent == unknown_rank(n, rank), name
+        assert np.abs(found.to_dense() - A).max() <= 1e-13 * max(np.abs(A).max(), 1e-300), name
+
+
+@given(
+    n=st.integers(1, 25),
+    r=st.integers(0, 25),
+    k=st.integers(0, 25),
+    order=st.sampled_from(["greedy", "random", "given"]),
+    block=st.sampled_from([None, 1, 4]),
+    scale=st.sampled_from([1e-200, 1e-8, 1.0, 1e12]),
+    seed=st.integers(0, 10**6),
+)
+def test_the_certificate_equals_the_dense_residual(n, r, k, order, block, scale, seed):
+    A = scale * random_psd(n, min(r, n), seed, 1e4)
+    rank = min(k, n)
+    block = block if order == "random" else None
+    oracle = MatrixOracle(A)
+    found = ew.play(adaptive_nystrom(n, rank=rank, order=order, block=block, rng=seed), oracle)
+    left = A - found.to_dense()
+    assert found.rank <= min(rank, max(r, 0)) or found.rank <= n
+    assert oracle.spent <= unknown_rank(n, rank) + (block or 0) ** 2 * (rank + 1)
+    if np.isfinite(found.certificate.value):
+        tolerance = 1e-10 * np.abs(A).max()
+        assert abs(found.certificate.value - np.abs(left).max()) <= tolerance
+        assert abs(found.certificates[1].value - np.linalg.norm(left, "nuc")) <= n * tolerance
+
+
+@given(eps=st.floats(1e-6, 2.0), seed=st.integers(0, 10**6), order=st.sampled_from(["greedy", "random", "given"]))
+def test_max_error_is_never_exceeded(eps, seed, order):
+    X = np.random.default_rng(seed).standard_normal((40, 3))
+    oracle = KernelOracle(X, "rbf", gamma=0.3)
+    found = ew.play(adaptive_nystrom(40, max_error=eps, order=order, rng=seed), oracle)
+    K = oracle.block(np.arange(40), np.arange(40))
+    assert np.abs(K - found.to_dense()).max() <= eps + 1e-12
+    assert found.certificate.value <= eps
+
+
+def test_trace_error_stops_early():
+    X = outliers(200, seed=1)
+    oracle = KernelOracle(X, "rbf", gamma=0.05)
+    found = ew.play(adaptive_nystrom(200, trace_error=0.05, order="random", rng=3), oracle)
+    K = oracle.block(np.arange(200), np.arange(200))
+    assert np.trace(K - found.to_dense()) <= 0.05 * np.trace(K)
+    assert found.rank < 60
+
+
+def test_a_stated_noise_keeps_the_rank():
+    rng = np.random.default_rng(5)
+    for seed in range(5):
+        F = rng.standard_normal((100, 4))
+        A = F @ F.T
+        E = 1e-9 * rng.standard_normal(A.shape)
+        noisy = MatrixOracle(A + (E + E.T) / np.sqrt(2))
+        for order in ("greedy", "given", "random"):
+            found = ew.play(adaptive_nystrom(100, noise=1e-9, order=order, rng=seed), noisy)
+            assert found.rank == 4
+            assert np.abs(found.to_dense() - A).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        (np.diag([1.0, -1.0, 1.0]), r"entry \(1, 1\) is -1"),
+        (np.array([[1.0, 2.0, 0], [2.0, 1.0, 0], [0, 0, 1.0]]), r"entry \(1, 0\) is too large for a PSD matrix"),
+    ],
+)
+@pytest.mark.parametrize("order", ["greedy", "given"])
+def test_what_is_not_psd_is_refused_with_the_entry_named(matrix, words, order):
+    with pytest.raises(NotPSD, match=words):
+        ew.play(adaptive_nystrom(3, order=order), MatrixOracle(matrix))
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"n": 0}, "n of adaptive_nystrom must be at least 1, got 0"),
+        ({"n": 5, "rank": 6}, r"rank of adaptive_nystrom must be in 0..5, got 6"),
+        ({"n": 5, "order": "best"}, "order must be greedy, given or random, got 'best'"),
+        ({"n": 5, "max_error": -1.0}, "max_error must be finite and not below 0, got -1.0"),
+        ({"n": 5, "noise": float("nan")}, "noise must be finite"),
+        ({"n": 5, "block": 4}, "block goes with order='random'"),
+        ({"n": 5, "ranks": 4}, "unexpected keyword argument 'ranks'"),
+        ({"n": 5, "rng": "x"}, "rng must be an int or a numpy Generator"),
+    ],
+)
+def test_bad_parameters_are_refused_at_once(args, words):
+    with pytest.raises(ParameterError, match=words):
+        adaptive_nystrom(**args)
+
+
+def test_asked_entries_come_once_and_symmetric():
+    asked = []
+    A = random_psd(30, 5, 3)
+    oracle = FunctionOracle(lambda i, j: asked.append((min(i, j), max(i, j))) or A[i, j])
+    ew.play(adaptive_nystrom(30), oracle)
+    assert len(asked) == len(set(asked)) == unknown_rank(30, 5)
+
+
+def test_the_budget_gives_the_best_result_so_far():
+    A = random_psd(50, 6, 3)
+    found = ew.play(adaptive_nystrom(50), MatrixOracle(A), budget=200)
+    assert found.status == "exhausted"
+    assert found.rank == 3
+    assert np.abs(A - found.to_dense()).max() == pytest.approx(found.certificate.value)
+
+
+def test_rejection_keeps_independent_proposals_and_drops_repeats():
+    rng = np.random.default_rng(0)
+    assert rejection_cholesky(np.eye(4), rng).tolist() == [0, 1, 2, 3]
+    assert rejection_cholesky(np.ones((4, 4)), rng).tolist() == [0]
+
+
+def test_blocks_equal_columns_one_by_one():
+    A = random_psd(40, 12, 9)
+    one, many = Schur(np.diag(A)), Schur(np.diag(A), noise=1e-9)
+    for p in (3, 7, 20):
+        one.take(p, A[:, p].copy())
+    many.take_block(np.array([3, 7, 20]), A[:, [3, 7, 20]].copy())
+    np.testing.assert_allclose(one.F, many.F, atol=1e-13)
+    np.testing.assert_allclose(one.residual, many.residual, atol=1e-13)
+    np.testing.assert_allclose(
+        many._weights[:3], np.linalg.solve(A[np.ix_([3, 7, 20], [3, 7, 20])], A[[3, 7, 20]]), atol=1e-10
+    )
