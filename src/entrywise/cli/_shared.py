@@ -94,3 +94,56 @@ def run_command(call: Callable[[], T]) -> T:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
+
+
+def read_points(path: str) -> Any:
+    """Return the points of a file, one a row, as a finite float array of shape (n, d)."""
+    import numpy as np
+
+    from entrywise.exceptions import DataError
+
+    name = path.lower()
+    try:
+        if name.endswith((".npy", ".npz")):
+            loaded = np.load(path, allow_pickle=False)
+            X = loaded[loaded.files[0]] if name.endswith(".npz") else loaded
+        else:
+            import polars as pl
+
+            if name.endswith(".parquet"):
+                frame = pl.read_parquet(path)
+            else:
+                source: Any = sys.stdin.buffer.read() if path == "-" else path
+                frame = pl.read_csv(source, separator="\t" if ".tsv" in name else ",", infer_schema_length=None)
+                if all(_is_number(c) for c in frame.columns):  # no header: the first line is a point
+                    frame = pl.read_csv(
+                        source, separator="\t" if ".tsv" in name else ",", has_header=False, infer_schema_length=None
+                    )
+            bad = [c for c, kind in frame.schema.items() if not kind.is_numeric()]
+            if bad:
+                raise DataError(f"{path}: every column must hold numbers, {bad[0]!r} does not; leave it out")
+            X = frame.to_numpy()
+        X = np.asarray(X, dtype=np.float64)
+    except FileNotFoundError:
+        raise
+    except (ValueError, TypeError, OSError) as error:
+        raise DataError(f"{path} must hold points, one a row: {error}") from None
+    except Exception as error:
+        if type(error).__module__.startswith("polars"):
+            raise DataError(f"{path} must be a table of numbers: {str(error).splitlines()[0]}") from None
+        raise
+    if X.ndim != 2 or not X.size:
+        raise DataError(f"{path} must hold an (n, d) array of points, got shape {X.shape}")
+    bad_at = np.argwhere(~np.isfinite(X))
+    if len(bad_at):
+        i, j = bad_at[0]
+        raise DataError(f"{path}: point {i}, coordinate {j}, is {X[i, j]}; points must be finite")
+    return X
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.split("_duplicated_")[0])
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,80 @@
+"""``entrywise kernel``: complete a kernel matrix of points from a few of its columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from entrywise.cli._shared import Format, FormatOption, emit, read_points, say
+
+
+def kernel(
+    file: Annotated[
+        str, typer.Argument(help="Points, one a row: .npy, .npz, .csv, .tsv or .parquet (- is CSV on stdin).")
+    ],
+    rank: Annotated[int | None, typer.Option(help="Most columns to ask for.")] = None,
+    max_error: Annotated[float | None, typer.Option(help="Stop when every entry is certified within this.")] = None,
+    budget: Annotated[float | None, typer.Option(help="Most kernel evaluations to pay for.")] = None,
+    name: Annotated[
+        str, typer.Option("--kernel", help="rbf, laplacian, polynomial, linear, cosine, chi2, precomputed, ...")
+    ] = "rbf",
+    gamma: Annotated[
+        float | None, typer.Option(help="Of the kernel; for rbf 1 / median squared distance when left out.")
+    ] = None,
+    degree: Annotated[float | None, typer.Option(help="Of the polynomial kernel.")] = None,
+    coef0: Annotated[float | None, typer.Option(help="Of the polynomial and sigmoid kernels.")] = None,
+    order: Annotated[str, typer.Option(help="greedy (largest entry error), random (trace error) or given.")] = "greedy",
+    seed: Annotated[int, typer.Option(help="For --order random and the median.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the factor here (npz); FILE.factor.npz when left out.")
+    ] = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """Complete the kernel matrix of points from a few columns, and certify the error of the rest.
+
+    The factor F of shape (n, k), with F F' close to the kernel, goes to an npz file.
+
+    Example: entrywise kernel points.npy --max-error 0.01
+    """
+    from entrywise.active import adaptive_nystrom
+    from entrywise.exceptions import ParameterError
+    from entrywise.oracles import KernelOracle, MatrixOracle
+    from entrywise.play import play
+
+    if rank is None and max_error is None and budget is None:
+        raise ParameterError("one of --rank, --max-error and --budget must say when to stop; give one")
+    X = read_points(file)
+    if name == "precomputed":
+        if X.shape[0] != X.shape[1]:
+            raise ParameterError(f"a precomputed kernel must be square, {file} is {X.shape[0]} x {X.shape[1]}")
+        oracle: KernelOracle | MatrixOracle = MatrixOracle(X)
+    else:
+        given = {k: v for k, v in (("gamma", gamma), ("degree", degree), ("coef0", coef0)) if v is not None}
+        if name == "rbf" and gamma is None:
+            given["gamma"] = 1.0 / median_square(X, seed)
+        oracle = KernelOracle(X, name, **given)
+    n = len(X)
+    if rank is not None and rank > n:
+        raise ParameterError(f"--rank must be in 0..{n}, the number of points, got {rank}")
+    plan = adaptive_nystrom(n, rank=rank, max_error=max_error, order=order, rng=seed)  # type: ignore[arg-type]
+    found = play(plan, oracle, budget=budget, progress=True)
+    target = out or Path(f"{'points' if file == '-' else file}.factor.npz")
+    found.save(target)
+    share = found.cost / (n * (n + 1) / 2)
+    columns = ("points", "columns", "entries", "share", "max_error", "trace_error", "status", "factor")
+    row = (n, found.rank, int(found.cost), share, *(c.value for c in found.certificates), found.status, str(target))
+    emit(columns, [row], format, title="Kernel completed")
+    say(f"largest error of an entry, certified for PSD kernels: {found.certificate.value:.3g}")
+
+
+def median_square(X: object, seed: int) -> float:
+    """Return the median squared distance between points, from at most 1000 of them."""
+    import numpy as np
+    from scipy.spatial.distance import pdist
+
+    points = np.asarray(X, dtype=np.float64)
+    if len(points) > 1000:
+        points = points[np.random.default_rng(seed).permutation(len(points))[:1000]]
+    return float(np.median(pdist(points, "sqeuclidean"))) if len(points) > 1 else 1.0
