@@ -285,6 +285,8 @@ class Plan:
             return (m, n)
         if "n" in self.params:
             return (self.params["n"],) * 2
+        if "d" in self.params:  # attributes of fresh samples
+            return (None, self.params["d"])
         return None
 
     def start(self, resume: Checkpoint | None = None) -> Asking[Any]:

@@ -1,4 +1,4 @@
-"""Answers, kept in factors: ``Result``, ``LowRank``, ``PSDFactor``, ``Certificate``, ``Interval``.
+"""Answers, kept in factors: ``Result``, ``LowRank``, ``PSDFactor``, ``Subspace``, ``Certificate``, ``Interval``.
 
 No result holds an m x n array; :meth:`LowRank.to_dense` makes one only when asked. Every result says
 what it cost, how it ended, and what is promised (:class:`Certificate`).
@@ -6,14 +6,15 @@ what it cost, how it ended, and what is promised (:class:`Certificate`).
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from entrywise import posterior
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.queries import Array, Indices
+
+if TYPE_CHECKING:
+    from entrywise.observations import Observations
 
 
 class Interval(NamedTuple):
@@ -88,7 +92,7 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an npz file, whole or not at all; nothing is pickled."""
         arrays: dict[str, NDArray[Any]] = {}
-        plain: dict[str, Any] = {"kind": type(self).__name__}
+        plain: dict[str, Any] = {"kind": type(self).__name__, "home": type(self).__module__}
         for f in fields(self):
             value = getattr(self, f.name)
             if isinstance(value, np.ndarray):
@@ -111,6 +115,9 @@ class Result:
                 found = {name: file[name] for name in file.files if name != "__plain__"}
         except (KeyError, ValueError, OSError) as error:
             raise DataError(f"{path} must be a result saved by entrywise: {error}") from None
+        home = str(plain.pop("home", ""))
+        if plain["kind"] not in Result._kinds and home.startswith("entrywise."):
+            importlib.import_module(home)  # a result that lives beside its method
         kind = Result._kinds.get(plain.pop("kind"), Result)
         if not issubclass(kind, cls):
             raise DataError(f"{path} holds a {kind.__name__}, not a {cls.__name__}; load it with {kind.__name__}.load")
@@ -305,6 +312,131 @@ class LowRank(Matrix):
         i, j = self._where(rows, cols)
         return posterior.entry_variance(self.left, self.right, self.row_cov, self.col_cov, i, j)
 
+    def interval(
+        self,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        level: float = 0.9,
+        of: Literal["answer", "truth"] = "answer",
+        noise: ArrayLike | None = None,
+    ) -> Interval:
+        """Return intervals for the entries at (rows, cols), shapes broadcast.
+
+        Parameters
+        ----------
+        level : float
+            Share of the intervals that should cover, above 0 and below 1.
+        of : {"answer", "truth"}
+            ``answer`` covers a new measurement of the entry, ``truth`` the entry itself.
+        noise : float or array, optional
+            Standard deviation of the instrument that will answer; else that of the fit.
+
+        With held-out ``scores`` the width is their conformal quantile times the entry's own standard deviation
+        (one width for all when there is no posterior); without them, or when there are too few for the level, it is
+        Gaussian. Conformal intervals are for answers; those of the truth are only widened by as much as the
+        scores exceed the Gaussian.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level of interval must be above 0 and below 1, got {level}")
+        if of not in ("answer", "truth"):
+            raise ParameterError(f"of must be 'answer' or 'truth', got {of!r}")
+        if self.row_cov is None and self.scores is None:
+            raise ParameterError(
+                "this result has no uncertainty; complete with low_rank, or calibrate it with entrywise.intervals.conformal"
+            )
+        middle = self.entries(rows, cols)
+        width = self.deviation(rows, cols, of, noise) * posterior.factor(self.scores, level, of == "truth")
+        return Interval(middle - width, middle + width)
+
+    def deviation(
+        self,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        of: Literal["answer", "truth"] = "answer",
+        noise: ArrayLike | None = None,
+    ) -> Array:
+        """Return the standard deviation of an answer (or of the true entry) about the completed entry.
+
+        Ones when the result has no posterior: conformal scores are then plain residuals.
+        """
+        i, j = self._where(rows, cols)
+        if self.row_cov is None:
+            return np.ones(i.shape)
+        spread = self.variance(i, j) + self.lack_variance
+        if of == "answer":
+            spread = spread + (self.noise_variance if noise is None else np.asarray(noise, np.float64) ** 2)
+        return np.asarray(np.sqrt(spread))
+
+    def fold_in(self, observations: Observations, axis: Literal["rows", "columns"] = "rows") -> LowRank:
+        """Return new rows (or columns) completed from their own observations, without refitting.
+
+        Parameters
+        ----------
+        observations : Observations
+            Of shape (r, n): r new rows over the columns of this matrix; (m, c) for new columns. Where both have
+            labels on the shared axis they are matched by label.
+
+        Returns
+        -------
+        LowRank
+            The new lines alone, shape (r, n) or (m, c), with their posterior; this result is left as it is.
+        """
+        if axis not in ("rows", "columns"):
+            raise ParameterError(f"axis of fold_in must be 'rows' or 'columns', got {axis!r}")
+        by_row = axis == "rows"
+        mine, theirs = (
+            (self.col_labels, observations.col_labels) if by_row else (self.row_labels, observations.row_labels)
+        )
+        new, shared = (observations.rows, observations.cols) if by_row else (observations.cols, observations.rows)
+        size = self.shape[1 if by_row else 0]
+        if mine is not None and theirs is not None and mine != theirs:
+            code = posterior.lookup(theirs, mine, "column" if by_row else "row")
+            shared = code[shared]
+        elif observations.shape[1 if by_row else 0] != size:
+            what = f"(new rows, {size})" if by_row else f"({size}, new columns)"
+            raise DataError(f"observations to fold in must have shape {what}, got {observations.shape}")
+        factor, bias, cov, prior_mean, prior_cov = (
+            (self.right, self.col_offset, self.col_cov, self.row_prior_mean, self.row_prior_cov)
+            if by_row
+            else (self.left, self.row_offset, self.row_cov, self.col_prior_mean, self.col_prior_cov)
+        )
+        if prior_mean is None or prior_cov is None:
+            raise ParameterError("this result cannot fold in: it keeps no prior; complete with low_rank or soft_impute")
+        lines = observations.shape[0 if by_row else 1]
+        order = np.argsort(new, kind="stable")
+        j = shared[order]
+        residual = observations.values[order] - self.offset - (0.0 if bias is None else bias[j])
+        spread = (
+            np.full(len(j), self.noise_variance)
+            if observations.noise is None
+            else observations.noise_array()[order] ** 2
+        )
+        spread = np.maximum(spread + self.lack_variance, 1e-300)
+        pointer = np.searchsorted(new[order], np.arange(lines + 1))
+        mean, new_cov = posterior.fold(pointer, j, residual, spread, factor, cov, prior_mean, prior_cov)
+        changed = (
+            ("left", "row_offset", "row_cov", "row_counts", "row_labels")
+            if by_row
+            else ("right", "col_offset", "col_cov", "col_counts", "col_labels")
+        )
+        values = (
+            np.ascontiguousarray(mean[:, :-1]),
+            mean[:, -1].copy(),
+            None if cov is None else new_cov,
+            np.diff(pointer),
+            observations.row_labels if by_row else observations.col_labels,
+        )
+        return replace(self, **dict(zip(changed, values, strict=True)), report={"method": "fold-in", "lines": lines})
+
+    def locate(self, rows: Sequence[str], cols: Sequence[str]) -> tuple[Indices, Indices]:
+        """Return the indices of labelled entries; a label that is not there is refused."""
+        found = []
+        for axis, asked, labels in (("row", rows, self.row_labels), ("column", cols, self.col_labels)):
+            if labels is None:
+                raise ParameterError(f"the {axis}s of this result have no labels; ask by index")
+            found.append(posterior.lookup(asked, labels, axis))
+        return found[0], found[1]
+
     def __matmul__(self, x: ArrayLike) -> Array:
         X = np.asarray(x, dtype=np.float64)
         found = self.left @ (self.right.T @ X) + self.offset * X.sum(axis=0)
@@ -349,3 +481,115 @@ class PSDFactor(Matrix):
 
     def __matmul__(self, x: ArrayLike) -> Array:
         return np.asarray(self.factor @ (self.factor.T @ np.asarray(x, dtype=np.float64)))
+
+
+@dataclass(frozen=True, eq=False)
+class Subspace(Result):
+    r"""A k-dimensional subspace of :math:`R^d` near which samples lie, with the spectrum it was taken from.
+
+    Parameters
+    ----------
+    components : ndarray of shape (k, d)
+        Orthonormal rows, strongest first; the largest loading of each is positive.
+    explained_variance : ndarray of shape (k,)
+        Variance (second moment, when no mean was taken out) along each component.
+    mean : ndarray of shape (d,)
+        What is subtracted before projecting; zeros when samples were not centred.
+    spectrum : ndarray of shape (d,)
+        All eigenvalues, largest first.
+
+    Examples
+    --------
+    >>> line = Subspace(np.array([[0.6, 0.8]]), np.array([4.0]), np.zeros(2), np.array([4.0, 1.0]))
+    >>> line.transform([[3.0, 4.0], [3.0, np.nan]]).round(3).tolist()
+    [[5.0], [3.462]]
+    >>> round(line.captured(np.diag([0.0, 1.0])), 2)
+    0.64
+    """
+
+    components: Array
+    explained_variance: Array
+    mean: Array
+    spectrum: Array
+
+    @property
+    def k(self) -> int:
+        """Dimension of the subspace."""
+        return int(self.components.shape[0])
+
+    @property
+    def d(self) -> int:
+        """Attributes of a sample."""
+        return int(self.components.shape[1])
+
+    @property
+    def explained_variance_ratio(self) -> Array:
+        """Share of all variance along each component."""
+        total = float(self.spectrum.sum())
+        return self.explained_variance / total if total > 0 else np.zeros(self.k)
+
+    @property
+    def noise_variance(self) -> float:
+        """Mean variance along the directions left out."""
+        rest = self.spectrum[self.k :]
+        return float(rest.mean()) if len(rest) else 0.0
+
+    def projection(self) -> Array:
+        """Return the projection onto the subspace, shape (d, d)."""
+        return np.asarray(self.components.T @ self.components)
+
+    def captured(self, covariance: ArrayLike) -> float:
+        """Return the share of the best k-dimensional energy of `covariance` that the subspace captures."""
+        C = np.asarray(covariance, dtype=np.float64)
+        best = float(np.linalg.eigvalsh(C)[-self.k :].sum())
+        return float(np.einsum("kd,de,ke->", self.components, C, self.components)) / best if best > 0 else 1.0
+
+    def transform(self, X: Any) -> Array:
+        r"""Return the scores of partly seen samples, shape (n, k); NaN, or what is not stored, was not seen.
+
+        With :math:`V` the components, o the attributes seen, :math:`\Lambda` their variances and
+        :math:`\sigma^2` the noise variance, the score is the regularised least squares fit
+
+        .. math:: z = \Lambda (\sigma^2 I + V_o V_o^\top (\Lambda - \sigma^2 I))^{-1} V_o (x_o - \mu_o),
+
+        the conditional mean of the plain projection under a Gaussian with this spectrum: a sample seen whole
+        gets :math:`V (x - \mu)`, one of which nothing was seen gets 0.
+        """
+        V, k = self.components, self.k
+        centred, seen, whole = self._centred(X)
+        b = np.asarray(centred @ V.T)  # (n, k)
+        part = np.flatnonzero(~whole)
+        if not len(part):
+            return b
+        scale = float(self.explained_variance.max(initial=0.0))
+        if scale <= 0:
+            b[part] = 0.0
+            return b
+        noise = max(self.noise_variance, 1e-10 * scale) / scale  # round-off must not be fitted
+        variance = np.maximum(self.explained_variance / scale, noise)
+        outer = (V.T[:, :, None] * V.T[:, None, :]).reshape(self.d, k * k)
+        for start in range(0, len(part), max(1, 2**22 // (k * k))):
+            i = part[start : start + max(1, 2**22 // (k * k))]
+            G = np.asarray(seen[i] @ outer).reshape(len(i), k, k)
+            G = G * (variance - noise) + noise * np.eye(k)
+            b[i] = variance * np.linalg.solve(G, b[i][:, :, None])[:, :, 0]
+        return b
+
+    def _centred(self, X: Any) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """Return the seen attributes less their mean, where they are seen, and which samples are seen whole."""
+        if not hasattr(X, "tocsr"):
+            X = np.ma.filled(np.ma.asarray(X).astype(float), np.nan) if np.ma.isMA(X) else np.asarray(X, float)
+        if X.ndim != 2 or X.shape[1] != self.d:
+            raise DataError(f"samples must be an array with one row a sample and {self.d} columns, got {X.shape}")
+        if isinstance(X, np.ndarray):
+            known = ~np.isnan(X)
+            return np.where(known, X - self.mean, 0.0), known.astype(np.float64), np.asarray(known.all(axis=1))
+        centred = X.tocsr().astype(np.float64, copy=True)
+        seen = centred.copy()
+        seen.data = np.ones_like(centred.data)
+        centred.data -= self.mean[centred.indices]
+        return centred, seen, np.diff(centred.indptr) == self.d
+
+    def inverse_transform(self, scores: ArrayLike) -> Array:
+        """Return the samples that scores stand for, shape (n, d)."""
+        return np.asarray(np.asarray(scores, dtype=np.float64) @ self.components + self.mean)
