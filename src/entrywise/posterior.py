@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
 import numpy as np
 
+from entrywise.exceptions import DataError
 from entrywise.queries import Array, Indices
 
 _BLOCK = 1 << 15  # entries handled at once
@@ -62,3 +67,27 @@ def fold(
         cov[i] = 0.5 * (cov[i] + cov[i].T)
         mean[i] = cov[i] @ (h + P0 @ prior_mean)
     return mean, cov
+
+
+def factor(scores: Array | None, level: float, at_least_normal: bool = False) -> float:
+    """Return by how much to multiply a standard deviation for an interval of the given level.
+
+    The conformal quantile, the ceil((c + 1) level)-th smallest of c scores; the Gaussian one without scores, and
+    the Gaussian one widened by the scores' root mean square and largest when they are too few for the level.
+    """
+    normal = NormalDist().inv_cdf(0.5 + level / 2)
+    if scores is None or not len(scores):
+        return normal
+    k = math.ceil((len(scores) + 1) * level)
+    if k > len(scores):
+        return max(normal * float(np.sqrt(np.mean(scores**2))), float(scores[-1]))
+    return max(float(scores[k - 1]), normal) if at_least_normal else float(scores[k - 1])
+
+
+def lookup(asked: Sequence[str], labels: Sequence[str], axis: str) -> Indices:
+    """Return the position of each label, refusing one that is not there."""
+    code = {label: k for k, label in enumerate(labels)}
+    missing = next((label for label in asked if label not in code), None)
+    if missing is not None:
+        raise DataError(f"no {axis} is called {missing!r}; there are {len(code)}, such as {next(iter(code), None)!r}")
+    return np.fromiter((code[label] for label in asked), np.int64, len(asked))

@@ -35,9 +35,7 @@ def group(rows, cols, values, variance, size):
 
 
 @njit(cache=True, nogil=True)
-def half_sweep(
-    start, stop, pointer, other, values, spread, base, A, off, extra, each_extra, P0, h0, mean, cov, sums
-):
+def half_sweep(start, stop, pointer, other, values, spread, base, A, off, extra, each_extra, P0, h0, mean, cov, sums):
     """Solve rows start..stop-1: posterior mean and covariance of ``x_i = (u_i, b_i)``.
 
     A : (n, Q) designs ``(v_j, 1)`` padded with zeros to a multiple of four; off : (n,) what is not row i's.
@@ -45,8 +43,8 @@ def half_sweep(
     extra : covariance of the other side's ``(v_j, c_j)``, (n, q, q) when `each_extra`, else (1, q, q).
     P0, h0 : prior precision and precision times mean.
     mean : (m, q), cov : (m, q, q) or (0, q, q) when not wanted.
-    sums : (3 q^2 + q + 4,) sum of C_i, of weight_i C_i, of x x', of x, then rows with
-        observations, weight, expected weighted squares, and the number of observations.
+    sums : (3 q^2 + q + 6,) sum of C_i, of weight_i C_i, of x x', of x, then rows with observations, weight,
+        expected weighted squares, observations, log det C_i, and log variances of the observations.
     """
     Q = A.shape[1]
     q = P0.shape[0]
@@ -68,6 +66,7 @@ def half_sweep(
         hs[:] = 0.0
         weight = 0.0
         squares = 0.0
+        logs = 0.0
         t = pointer[i]
         end = pointer[i + 1]
         while t < end:
@@ -181,6 +180,14 @@ def half_sweep(
             sums[3 * q * q + q + 1] += weight
             sums[3 * q * q + q + 2] += fit
             sums[3 * q * q + q + 3] += end - pointer[i]
+            for a in range(q):
+                sums[3 * q * q + q + 4] -= 2.0 * np.log(L[a, a])
+            if each:
+                for t in range(pointer[i], end):
+                    logs += np.log(spread[t] + base)
+            else:
+                logs = (end - pointer[i]) * np.log(base)
+            sums[3 * q * q + q + 5] += logs
 
 
 @njit(cache=True, nogil=True)

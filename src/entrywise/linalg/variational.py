@@ -33,6 +33,7 @@ class Side:
     average: Array  # (q, q), weighted by information
     prior_mean: Array  # (q,)
     prior_cov: Array  # (q, q)
+    divergence: float = 0.0  # of the posterior from the prior
 
     @property
     def size(self) -> int:
@@ -59,6 +60,7 @@ class Fit:
     floor: float
     exact: bool
     threads: int = field(default_factory=lambda: thread_count())
+    likelihood: float = 0.0
 
     @classmethod
     def of(
@@ -86,6 +88,11 @@ class Fit:
         """Components, biases not counted."""
         return int(self.rows.mean.shape[1]) - 1
 
+    @property
+    def evidence(self) -> float:
+        """Lower bound of the log evidence of the observations, less a constant, as of the last sweep."""
+        return self.likelihood - self.rows.divergence - self.cols.divergence
+
     def sweep(self, keep: bool = False) -> float:
         """Update rows, then columns, with their priors and `t2`; return the relative change of t2.
 
@@ -112,7 +119,7 @@ class Fit:
         mean = np.empty((side.size, q))
         cov = np.empty((side.size if keep or self.exact else 0, q, q))
         bounds = _chunks(side.pointer)
-        sums = np.zeros((len(bounds) - 1, 3 * q * q + q + 4))
+        sums = np.zeros((len(bounds) - 1, 3 * q * q + q + 6))
 
         def solve(c: int) -> None:
             half_sweep(
@@ -123,7 +130,7 @@ class Fit:
         _each(solve, len(bounds) - 1, self.threads)
         total = sums.sum(axis=0)
         C, weighted, xx = (total[s * q * q : (s + 1) * q * q].reshape(q, q) for s in range(3))
-        x, (lines, weight, squares, count) = total[3 * q * q : -4], total[-4:]
+        x, (lines, weight, squares, count, logdet, logs) = total[3 * q * q : -6], total[-6:]
         side.mean, side.cov = mean, cov
         if lines > 0:
             side.average = weighted / weight
@@ -134,6 +141,8 @@ class Fit:
             # one line's worth of a weak prior: few lines cannot make the covariance singular
             S = (lines * S + 1e-3 * scale * np.eye(q)) / (lines + 1e-3)
             side.prior_mean, side.prior_cov = m, S
+            side.divergence = 0.5 * (lines * float(np.linalg.slogdet(S)[1]) - float(logdet))
+            self.likelihood = -0.5 * float(logs + squares)
             self.t2 = max(self.t2 + (float(squares) - float(count)) / float(weight), 0.2 * self.t2, self.floor)
 
     def residuals(self) -> Array:
@@ -146,36 +155,41 @@ class Fit:
         residuals(self.rows.pointer, self.rows.other, self.rows.values, U, V, X[:, -1].copy(), Z[:, -1].copy(), found)
         return found
 
-    def spectrum(self, k: int, rng: np.random.Generator, flips: int = 1) -> tuple[Array, Array, Array, float]:
-        """Return the k leading singular triplets of the scaled residuals and the level that chance reaches.
+    def spectrum(self, k: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
+        """Return the k leading singular triplets of the scaled residuals and what chance reaches.
 
-        Residuals are divided by the square roots of their row's and column's counts, so that crowded lines do
-        not dominate. Chance is the largest singular value once every residual's sign is drawn anew.
+        Residuals are divided by the fourth roots of their row's and column's counts, so that crowded lines
+        count for more but do not dominate. Chance is the spectrum once every residual's sign is drawn anew.
 
         Returns
         -------
         left : (m, k), right : (n, k) : initial components, in the units of the matrix
-        singular : (k,)
-        chance : float, NaN when flips is 0
+        singular, chance : (k,)
         """
         from scipy.sparse import csr_array
 
         m, n = self.rows.size, self.cols.size
-        r, c = (np.sqrt(side.counts + 1.0) for side in (self.rows, self.cols))
+        r, c = ((side.counts + 1.0) ** 0.25 for side in (self.rows, self.cols))
         R = self.residuals()
-        owner = np.repeat(np.arange(m), self.rows.counts)
-        R /= r[owner] * c[self.rows.other]
-        matrix = csr_array((R, self.rows.other, self.rows.pointer.astype(np.int64)), shape=(m, n))
+        R /= np.repeat(r, self.rows.counts)
+        R /= c[self.rows.other]
+        matrix = csr_array((R, self.rows.other, self.rows.pointer), shape=(m, n))
         U, s, V = _top(matrix, k, rng)
-        chance = float("nan")
-        if flips:
-            level = []
-            for _ in range(flips):
-                matrix.data = R * rng.choice(np.array([-1.0, 1.0]), len(R))
-                level.append(_top(matrix, 1, rng)[1][0])
-            chance = float(np.mean(level))
+        R *= rng.integers(2, size=len(R)) * 2.0 - 1.0
+        chance = _top(matrix, k, rng)[1]
         scale = np.sqrt(len(R) * s)
-        return U * scale / r[:, None], V * scale / c[:, None], s, chance
+        return U * scale / r[:, None] ** 3, V * scale / c[:, None] ** 3, s, chance
+
+    def state(self) -> tuple[Any, ...]:
+        """Return what :meth:`restore` needs to undo growing and sweeping."""
+        parts = ((s.mean, s.cov, s.average, s.prior_mean, s.prior_cov, s.divergence) for s in (self.rows, self.cols))
+        return (*parts, self.t2, self.likelihood)
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Go back to an earlier :meth:`state`; sweeps make new arrays, so that nothing was copied."""
+        for side, part in zip((self.rows, self.cols), state[:2], strict=True):
+            side.mean, side.cov, side.average, side.prior_mean, side.prior_cov, side.divergence = part
+        self.t2, self.likelihood = state[2:]
 
     def grow(self, left: Array, right: Array) -> None:
         """Add components; their prior is set by their own size."""

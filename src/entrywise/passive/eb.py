@@ -110,15 +110,22 @@ def low_rank(
 
     if start is None:
         sweep(2, tol)
-    room = min(m, n, max_rank) if wanted is None else wanted
-    while fit.rank < room and len(observations) > 1:
-        step = room - fit.rank if wanted is not None else min(room - fit.rank, max(4, fit.rank))
-        left, right, singular, chance = fit.spectrum(step, generator, 0 if wanted is not None else 1)
-        count = step if wanted is not None else int(np.sum(singular > 1.02 * chance))
-        if count == 0 or singular[0] <= 1e-9:
-            break
-        fit.grow(left[:, :count], right[:, :count])
-        sweep(4 if wanted is None else 0, tol)
+    if wanted is not None and wanted > fit.rank and len(observations) > 1:
+        left, right, *_ = fit.spectrum(wanted - fit.rank, generator)
+        fit.grow(left, right)
+    elif wanted is None:
+        room = min(m, n, max_rank)
+        while fit.rank < room:
+            before, evidence = fit.state(), fit.evidence
+            left, right, singular, chance = fit.spectrum(min(room - fit.rank, 12), generator)
+            count = int(np.sum(singular > max(chance[0], 1e-7)))
+            if count == 0:
+                break
+            fit.grow(left[:, :count], right[:, :count])
+            sweep(5, tol)
+            if fit.evidence <= evidence:
+                fit.restore(before)
+                break
     sweep(sweeps, tol)
     fit.sweep(keep=True)
     strengths = fit.balance()
