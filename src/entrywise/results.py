@@ -426,7 +426,8 @@ class LowRank(Matrix):
             np.diff(pointer),
             observations.row_labels if by_row else observations.col_labels,
         )
-        return replace(self, **dict(zip(changed, values, strict=True)), report={"method": "fold-in", "lines": lines})
+        new_fields: dict[str, Any] = dict(zip(changed, values, strict=True))
+        return replace(self, **new_fields, report={"method": "fold-in", "lines": lines})
 
     def locate(self, rows: Sequence[str], cols: Sequence[str]) -> tuple[Indices, Indices]:
         """Return the indices of labelled entries; a label that is not there is refused."""
