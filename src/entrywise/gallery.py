@@ -47,3 +47,23 @@ def outliers(n: int, share: float = 0.1, dim: int = 20, seed: Seed = 0) -> Array
 def psd_oracle(seed: Seed = 0) -> Any:
     """Return an oracle over a 12 x 12 PSD matrix of rank 3: the problem of small PSD plans."""
     return MatrixOracle(random_psd(12, 3, seed))
+
+
+def biclusters(m: int, n: int, k: int, l: int, noise: float = 0.0, seed: Seed = 0) -> Array:
+    """Return a -1/+1 matrix of k x l blocks, rows and columns shuffled, each entry flipped with probability `noise`."""
+    rng = np.random.default_rng(seed)
+    blocks = rng.choice([-1.0, 1.0], size=(k, l))
+    U = blocks[rng.integers(k, size=m)][:, rng.integers(l, size=n)]
+    return np.where(rng.random((m, n)) < noise, -U, U)
+
+
+def bicluster_trials(m: int, n: int, k: int, l: int, noise: float = 0.0, seed: Seed = 0) -> list[tuple[int, int, int]]:
+    """Return every entry of a :func:`biclusters` matrix once, as (i, j, y), in random order."""
+    rng = np.random.default_rng(seed)
+    U = biclusters(m, n, k, l, noise, rng)
+    return [(int(t) // n, int(t) % n, int(U[t // n, t % n])) for t in rng.permutation(m * n)]
+
+
+def binary_trials(seed: Seed = 0) -> list[tuple[int, int, int]]:
+    """Return 60 trials of a noisy 8 x 9 matrix of 3 x 3 biclusters: the problem of small learners."""
+    return bicluster_trials(8, 9, 3, 3, 0.05, seed)[:60]

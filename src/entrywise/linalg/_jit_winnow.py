@@ -1,0 +1,191 @@
+"""Compiled: the graph of updates that grows, and the loop that predicts and learns.
+
+A stretch of `pool` that is full moves to the end at twice its size. Vertices 0 and 1 never have
+neighbours: they stand for a row and a column that were not seen yet. Events are logged so that any
+earlier state can be made again.
+"""
+
+# mypy: allow-untyped-defs
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from entrywise.linalg._jit_lanczos import LOW, LOW_MINUS, LOW_PLUS, TIE, UP, UP_MINUS, UP_PLUS, decide
+
+# integers of a memory
+USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL = range(10)
+N_INTS = 10
+# floats of a memory
+GAMMA, TRACE = range(2)
+
+
+@njit(cache=True)
+def span(symmetric, gamma, vertices, trace, ints):
+    """Interval that holds the spectrum: degrees on both sides, the trace of exp(S) above."""
+    if symmetric:  # |A| <= gamma sqrt(largest row sum * largest column sum); 2 cosh(top) + N - 2 <= trace
+        most = gamma * np.sqrt(float(ints[UP_ROW] + ints[DOWN_ROW]) * float(ints[UP_COL] + ints[DOWN_COL]))
+        top = min(most, np.arccosh(max(1.0, 0.5 * (trace - vertices + 2.0))))
+        top = top * (1.0 + 1e-12) + 1e-12
+        return -top, top
+    bottom = -0.5 * gamma * (ints[DOWN_ROW] + ints[DOWN_COL])
+    top = min(0.5 * gamma * (ints[UP_ROW] + ints[UP_COL]), np.log(max(1.0, trace)))
+    return bottom * (1.0 + 1e-12) - 1e-12, top * (1.0 + 1e-12) + 1e-12
+
+
+@njit(cache=True)
+def push(w, packed, start, count, room, pool, ints):
+    """Append a neighbour to vertex w; the caller has seen to it that the pool has room."""
+    if count[w] == room[w]:
+        size = max(4, 2 * room[w])
+        to = ints[USED]
+        for p in range(count[w]):
+            pool[to + p] = pool[start[w] + p]
+        start[w] = to
+        room[w] = size
+        ints[USED] += size
+    pool[start[w] + count[w]] = packed
+    count[w] += 1
+
+
+@njit(cache=True)
+def insert(u, v, y, delta, symmetric, start, count, room, net, ups, downs, pool, ints, floats):
+    """Add an update at (u, v) of sign y to the graph; `delta` goes to the bound on the trace."""
+    for w in (u, v):
+        if ups[w] + downs[w] == 0:
+            ints[VERTICES] += 1
+            floats[TRACE] += 1.0
+        if y > 0:
+            ups[w] += 1
+        else:
+            downs[w] += 1
+        net[w] += y
+    push(u, 2 * v + (y > 0), start, count, room, pool, ints)
+    push(v, 2 * u + (y > 0), start, count, room, pool, ints)
+    floats[TRACE] += delta
+    if symmetric:  # one number a vertex: all its updates
+        ints[UP_ROW] = max(ints[UP_ROW], ups[u] + downs[u])
+        ints[UP_COL] = max(ints[UP_COL], ups[v] + downs[v])
+    else:
+        ints[UP_ROW] = max(ints[UP_ROW], ups[u])
+        ints[UP_COL] = max(ints[UP_COL], ups[v])
+        ints[DOWN_ROW] = max(ints[DOWN_ROW], downs[u])
+        ints[DOWN_COL] = max(ints[DOWN_COL], downs[v])
+    ints[UPDATES] += 1
+
+
+@njit(cache=True)
+def restart(count, net, ups, downs, ints, floats):
+    """Forget every update and learn at a rate smaller by sqrt 2."""
+    count[:] = 0
+    net[:] = 0
+    ups[:] = 0
+    downs[:] = 0
+    floats[TRACE] = 0.0
+    floats[GAMMA] /= np.sqrt(2.0)
+    for k in (VERTICES, SINCE, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL):
+        ints[k] = 0
+    ints[RESTARTS] += 1
+
+
+@njit(cache=True)
+def full(doubling, seen, ints, floats):
+    """Tell whether this rate has made the ceil(2 c N log N / gamma^2) mistakes after which it doubles."""
+    if not doubling:
+        return False
+    return ints[SINCE] >= np.ceil(2.0 / (3.0 - np.e) * seen * np.log(seen) / floats[GAMMA] ** 2)
+
+
+@njit(cache=True)
+def follow(
+    us, vs, ys, fresh, first, seen, symmetric, doubling, margin,
+    start, count, room, net, ups, downs, pool, x, stamp, touched, small, out, ints, floats, tally,
+    log_u, log_v, log_y, log_delta, predictions,
+):  # fmt: skip
+    """Predict and learn the trials from `first` on; return where it stopped because the pool was full."""
+    for t in range(first, len(us)):
+        u, v, y = us[t], vs[t], ys[t]
+        if ints[USED] + 4 * max(4, room[u]) + 4 * max(4, room[v]) > len(pool):
+            return t, seen
+        gamma = floats[GAMMA]
+        low, high = span(symmetric, gamma, float(ints[VERTICES]), floats[TRACE], ints)
+        scale = gamma if symmetric else 0.5 * gamma
+        c2, c0 = (1.0, 0.0) if symmetric else (0.0, 1.0)
+        sign = decide(
+            u, v, 1.0, c2, c0, scale, not symmetric, low, high, False,
+            start, count, net, pool, x, stamp, touched, small, out, tally,
+        )  # fmt: skip
+        predictions[t] = sign
+        wrong = sign != y
+        update = wrong
+        if not wrong and margin > 0.0:
+            if symmetric:
+                c1, c2 = 1.0 - y * margin, 1.0 + y * margin
+            else:
+                c1, c0 = 1.0, 1.0 + y * margin
+            above = decide(
+                u, v, c1, c2, c0, scale, not symmetric, low, high, False,
+                start, count, net, pool, x, stamp, touched, small, out, tally,
+            )  # fmt: skip
+            update = above != y
+        seen += fresh[t]
+        if update:
+            grow, shrink = np.exp(gamma) - 1.0, np.exp(-gamma) - 1.0
+            if symmetric:
+                if y > 0:
+                    delta = grow * out[UP_PLUS] + shrink * out[UP_MINUS]
+                else:
+                    delta = grow * out[LOW_MINUS] + shrink * out[LOW_PLUS]
+            else:
+                delta = grow * out[UP_PLUS] if y > 0 else shrink * out[LOW_PLUS]
+            insert(u, v, y, delta, symmetric, start, count, room, net, ups, downs, pool, ints, floats)
+            ints[SINCE] += 1
+        if update or fresh[t] > 0:
+            k = ints[EVENTS]
+            log_u[k], log_v[k], log_y[k] = u, v, y if update else 0
+            log_delta[k] = delta if update else 0.0
+            ints[EVENTS] += 1
+        if update and full(doubling, seen, ints, floats):
+            restart(count, net, ups, downs, ints, floats)
+    return len(us), seen
+
+
+@njit(cache=True)
+def replay(
+    log_u, log_v, log_y, log_delta, first, last, seen, symmetric, doubling,
+    start, count, room, net, ups, downs, pool, ints, floats,
+):  # fmt: skip
+    """Insert logged events without predicting; return where it stopped because the pool was full."""
+    for k in range(first, last):
+        u, v = log_u[k], log_v[k]
+        if ints[USED] + 4 * max(4, room[u]) + 4 * max(4, room[v]) > len(pool):
+            return k, seen
+        seen = max(seen, u - 1, v - 1)  # vertices are numbered as they appear, from 2
+        if log_y[k] != 0:
+            insert(u, v, log_y[k], log_delta[k], symmetric, start, count, room, net, ups, downs, pool, ints, floats)
+            ints[SINCE] += 1
+            if full(doubling, seen, ints, floats):
+                restart(count, net, ups, downs, ints, floats)
+        ints[EVENTS] = k + 1
+    return last, seen
+
+
+@njit(cache=True)
+def many(
+    us, vs, symmetric, exact, start, count, net, pool, x, stamp, touched, small, out, ints, floats, tally, signs, values
+):
+    """Decide many entries at one state; `values` gets the middle of each bracket."""
+    gamma = floats[GAMMA]
+    low, high = span(symmetric, gamma, float(ints[VERTICES]), floats[TRACE], ints)
+    scale = gamma if symmetric else 0.5 * gamma
+    c2, c0 = (1.0, 0.0) if symmetric else (0.0, 1.0)
+    for t in range(len(us)):
+        signs[t] = decide(
+            us[t], vs[t], 1.0, c2, c0, scale, not symmetric, low, high, exact,
+            start, count, net, pool, x, stamp, touched, small, out, tally,
+        )  # fmt: skip
+        if exact:
+            values[t] = 0.5 * (out[LOW] + out[UP])
+            if symmetric:
+                total = 0.5 * (out[LOW_PLUS] + out[LOW_MINUS] + out[UP_PLUS] + out[UP_MINUS])
+                values[t] = 0.0 if abs(values[t]) <= TIE * total else values[t] / total

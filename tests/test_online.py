@@ -1,0 +1,273 @@
+"""Matrix Winnow and its family against the literal algorithm: dense eigendecompositions, line by line."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from entrywise.bounds.binary import adversary
+from entrywise.exceptions import DataError, ParameterError
+from entrywise.gallery import bicluster_trials
+from entrywise.online import Doubling, Learner, Majority, MatrixWinnow, RowColumnMajority, SymmetricWinnow, auto
+
+
+def exp(S):
+    eigenvalues, V = np.linalg.eigh(S)
+    return (V * np.exp(eigenvalues)) @ V.T
+
+
+def literal(m, n, trials, gamma, slack=0.0, tie=1e-9):
+    """Algorithm 1 as printed: W whole, one eigendecomposition an update; a tie within 1e-9 is a tie."""
+    log_W = math.log(1.0 / (m + n)) * np.eye(m + n)
+    W = np.eye(m + n) / (m + n)
+    predictions = []
+    for i, j, y in trials:
+        x = np.zeros(m + n)
+        x[i] = x[m + j] = math.sqrt(0.5)
+        q = x @ W @ x * (m + n)
+        predictions.append(1 if q >= 1.0 - tie else -1)
+        if predictions[-1] != y or y * (q - 1.0) < slack - tie:
+            log_W += gamma * y * np.outer(x, x)
+            W = exp(log_W)
+    return np.array(predictions), log_W - math.log(1.0 / (m + n)) * np.eye(m + n)
+
+
+def literal_symmetric(m, n, trials, gamma, slack, tie=1e-12):
+    """f from the whole exponential; paths of ten edges give f = 1e-10, so a tie is narrow."""
+    B = np.zeros((m, n))
+    E = np.eye(m + n)
+    predictions = []
+    for i, j, y in trials:
+        f = 2.0 * E[i, m + j] / (E[i, i] + E[m + j, m + j])
+        predictions.append(1 if f >= -tie else -1)
+        if predictions[-1] != y or y * f < slack - tie:
+            B[i, j] += gamma * y
+            E = exp(np.block([[np.zeros((m, m)), B], [B.T, np.zeros((n, n))]]))
+    return np.array(predictions)
+
+
+CONFIGURATIONS = [  # m, n, k, l, gamma, noise
+    (30, 30, 2, 2, 0.25, 0.0),
+    (30, 30, 3, 3, 0.577, 0.0),
+    (30, 45, 4, 3, 1.0, 0.1),
+    (45, 30, 2, 5, 2.0, 0.0),
+    (50, 50, 3, 3, 1.0, 0.0),
+    (40, 60, 5, 5, 0.447, 0.2),
+]
+
+
+@pytest.mark.parametrize(("m", "n", "k", "l", "gamma", "noise"), CONFIGURATIONS)
+def test_same_mistakes_as_the_literal_algorithm(m, n, k, l, gamma, noise):
+    trials = bicluster_trials(m, n, k, l, noise, seed=m + n + k)[:1200]
+    rows, cols, labels = np.array(trials).T
+    wanted, _ = literal(m, n, trials, gamma)
+    found, learner = MatrixWinnow(gamma).follow(rows, cols, labels)
+    np.testing.assert_array_equal(found, wanted)
+    assert learner.mistakes == (wanted != labels).sum()
+    assert learner.work["mean steps"] <= 3.0
+    assert learner.work["max steps"] <= 10
+
+
+@pytest.mark.parametrize("slack", [0.05, 0.1, 0.5])
+def test_slack_same_as_literal(slack):
+    trials = bicluster_trials(25, 20, 3, 3, 0.05, seed=1)
+    rows, cols, labels = np.array(trials).T
+    wanted, _ = literal(25, 20, trials, 1.0, slack)
+    found, learner = MatrixWinnow(1.0, slack=slack).follow(rows, cols, labels)
+    np.testing.assert_array_equal(found, wanted)
+    assert learner.updates > learner.mistakes
+
+
+@pytest.mark.parametrize(("gamma", "slack", "noise"), [(1.0, 0.2, 0.0), (0.5, 0.0, 0.1), (2.0, 0.4, 0.0)])
+def test_symmetric_same_as_literal(gamma, slack, noise):
+    trials = bicluster_trials(25, 30, 3, 4, noise, seed=2)
+    rows, cols, labels = np.array(trials).T
+    found, _ = SymmetricWinnow(gamma, slack).follow(rows, cols, labels)
+    np.testing.assert_array_equal(found, literal_symmetric(25, 30, trials, gamma, slack))
+
+
+def test_margins_are_the_quadratic_forms():
+    m, n = 12, 9
+    trials = bicluster_trials(m, n, 3, 3, 0.1, seed=3)
+    rows, cols, labels = np.array(trials).T
+    _, S = literal(m, n, trials, 1.0)
+    learner = MatrixWinnow(1.0).learn_many(rows, cols, labels)
+    E = exp(S)
+    for i, j, _ in trials[:30]:
+        q = 0.5 * (E[i, i] + E[m + j, m + j]) + E[i, m + j]
+        assert learner.margin(i, j) == pytest.approx(q - 1.0, abs=1e-9)
+    assert learner.margin(99, 0) == pytest.approx(0.5 * (1.0 + E[m, m]) - 1.0, abs=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 1.0, 2.0]), st.booleans())
+@settings(max_examples=25)
+def test_trace_stays_below_golden_thompson(seed, gamma, symmetric):
+    """Also against the adversary that makes every prediction wrong."""
+    rng = np.random.default_rng(seed)
+    learner = SymmetricWinnow(gamma, 0.0) if symmetric else MatrixWinnow(gamma)
+    for _ in range(60):
+        i, j = (int(x) for x in rng.integers(5, size=2))
+        learner = learner.learn(i, j, -learner.predict(i, j))
+    exponential = learner._memory.exponential
+    eigenvalues = np.linalg.eigvalsh(exponential.dense())
+    unused = exponential.n_vertices - exponential.n_active
+    assert np.exp(eigenvalues).sum() - unused <= exponential.trace_bound * (1 + 1e-9)
+
+
+def test_always_wrong_adversary_keeps_the_largest_eigenvalue_small():
+    learner, rng = MatrixWinnow(1.0), np.random.default_rng(0)
+    for _ in range(1500):
+        i, j = (int(x) for x in rng.integers(30, size=2))
+        learner = learner.learn(i, j, -learner.predict(i, j))
+    assert learner.mistakes == 1500
+    exponential = learner._memory.exponential
+    eigenvalues = np.linalg.eigvalsh(exponential.dense())
+    assert np.log(np.exp(eigenvalues).sum()) <= np.log(exponential.trace_bound)
+    assert eigenvalues[-1] < 3.0
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=15)
+def test_sizes_and_names_do_not_matter(seed):
+    """Rows and columns may be numbered by anything: 60 x 60 or 5000 x 7000, the predictions are the same."""
+    rng = np.random.default_rng(seed)
+    rows, cols, labels = np.array(bicluster_trials(12, 10, 3, 3, 0.1, seed=seed)).T
+    far_rows, far_cols = rng.permutation(5000)[:12], rng.permutation(10**12 - np.arange(7000))[:10]
+    for learner in (MatrixWinnow(1.0), SymmetricWinnow()):
+        near, _ = learner.follow(rows, cols, labels)
+        far, _ = learner.follow(far_rows[rows], far_cols[cols], labels)
+        np.testing.assert_array_equal(near, far)
+
+
+def test_ties_go_to_plus_one():
+    learner = MatrixWinnow(1.0)
+    assert learner.predict(3, 4) == 1
+    learner = learner.learn(0, 0, -1)
+    assert learner.predict(5, 5) == 1  # knows nothing of either
+    cancelled = learner.learn(0, 0, 1)  # one up, one down: S is 0 again
+    assert cancelled.updates == 2
+    assert cancelled.margin(0, 0) == 0.0
+    assert cancelled.predict(0, 0) == 1
+
+
+def test_symmetric_does_not_stop_before_its_ball_joins_row_and_column():
+    """A path of seven edges links row 0 and column 3: f is 0 for the first Lanczos steps, not after."""
+    learner = SymmetricWinnow(1.0, slack=0.99)
+    path = [(0, 0, 1), (1, 0, -1), (1, 1, 1), (2, 1, 1), (2, 2, 1), (3, 2, 1), (3, 3, 1)]
+    learner = learner.learn_many(*np.array(path).T)
+    assert learner.predict(0, 3) == -1
+    assert -0.1 < learner.margin(0, 3) < 0.0
+
+
+def test_doubling_restarts_where_the_corollary_says():
+    c = 1.0 / (3.0 - math.e)
+    learner = Doubling()
+    wanted = math.ceil(2 * c * 4 * math.log(4) * 2)  # N = 4 rows and columns seen, kappa^2 = 2
+    for t in range(wanted):
+        assert learner.restarts == 0, t
+        i, j = t % 2, (t // 2) % 2
+        learner = learner.learn(i, j, -learner.predict(i, j))
+    assert learner.restarts == 1
+    assert learner.gamma == pytest.approx(0.5)
+    assert learner.predict(0, 0) == 1
+    assert learner.mistakes == wanted
+
+
+def test_doubling_is_winnow_until_it_restarts():
+    rows, cols, labels = np.array(bicluster_trials(20, 20, 3, 3, 0.0, seed=5)).T
+    found, _ = Doubling().follow(rows, cols, labels)
+    wanted, _ = MatrixWinnow(math.sqrt(0.5)).follow(rows, cols, labels)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_theorem_5_4_adversary_forces_l_m_mistakes():
+    m, n, l = 12, 10, 3
+    box = [MatrixWinnow(0.577)]
+    seen = np.zeros((m, n))
+    for i, j, y in adversary(m, n, l, lambda i, j: box[0].predict(i, j)):
+        seen[i, j] = y
+        box[0] = box[0].learn(i, j, y)
+    assert box[0].mistakes == l * m
+    assert np.count_nonzero(seen.any(axis=0)) == l  # l column types suffice
+
+
+def test_mistakes_stay_below_the_theorem():
+    rows, cols, labels = np.array(bicluster_trials(30, 30, 2, 3, 0.0, seed=6)).T
+    learner = MatrixWinnow(1 / math.sqrt(2)).learn_many(rows, cols, labels)
+    assert learner.mistakes <= learner.bound() < learner.bound(0.6)
+    assert learner.bound(0.2) == math.inf  # this rate proves nothing at so small a margin
+    report = learner.report
+    assert (report["rows"], report["columns"], report["bound is vacuous"]) == (30, 30, True)
+
+
+def test_majority_is_as_good_as_its_bound_and_near_its_best():
+    rows, cols, labels = np.array(bicluster_trials(40, 40, 4, 4, 0.0, seed=7)).T
+    learner = auto().learn_many(rows, cols, labels)
+    assert learner.mistakes <= learner.bound()
+    assert learner.mistakes <= 1.3 * learner.losses.min()
+    assert learner.best.mistakes == learner.losses.min()
+    assert sum("mistakes of" in key for key in learner.report) == len(learner.experts)
+
+
+def test_row_and_column_majority():
+    learner = RowColumnMajority().learn_many([0, 0, 0, 1], [0, 1, 2, 0], [1, 1, -1, -1])
+    assert learner.predict(0, 9) == 1
+    assert learner.predict(1, 9) == -1
+    assert learner.predict(9, 9) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: MatrixWinnow(0.0),
+        lambda: MatrixWinnow(float("nan")),
+        lambda: MatrixWinnow(0.5, -1.0),
+        lambda: SymmetricWinnow(slack=1.0),
+        lambda: Majority([]),
+        lambda: Majority([3]),
+        lambda: Majority([MatrixWinnow()], beta=2.0),
+    ],
+)
+def test_bad_parameters(make):
+    with pytest.raises(ParameterError):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("i", "j", "y", "words"),
+    [
+        (-1, 0, 1, "row must be"),
+        (0, -3, 1, "column must be"),
+        (0, 0, 0, "label"),
+        (0, 0, 2, "label"),
+        (0.5, 0, 1, "row"),
+        ("a", 0, 1, "row"),
+    ],
+)
+def test_bad_trials(i, j, y, words):
+    with pytest.raises(ParameterError, match=words):
+        MatrixWinnow().learn(i, j, y)
+    with pytest.raises(ParameterError):
+        auto().follow([0, i], [0, j], [1, y])
+
+
+def test_bad_streams_and_files(tmp_path):
+    with pytest.raises(ParameterError, match="equally long"):
+        MatrixWinnow().follow([0, 1], [0, 1], [1])
+    (tmp_path / "no.npz").write_bytes(b"not an archive")
+    with pytest.raises(DataError, match="must be a learner"):
+        Learner.load(tmp_path / "no.npz")
+    MatrixWinnow().save(tmp_path / "yes.npz")
+    with pytest.raises(DataError, match="holds a MatrixWinnow"):
+        SymmetricWinnow.load(tmp_path / "yes.npz")
+
+
+def test_an_empty_stream_changes_nothing():
+    for learner in (MatrixWinnow(), auto()):
+        predictions, after = learner.follow([], [], [])
+        assert predictions.shape == (0,)
+        assert after.trials == 0
