@@ -124,7 +124,7 @@ def read_points(path: str) -> Any:
                 raise DataError(f"{path}: every column must hold numbers, {bad[0]!r} does not; leave it out")
             X = frame.to_numpy()
         X = np.asarray(X, dtype=np.float64)
-    except FileNotFoundError:
+    except (FileNotFoundError, DataError):
         raise
     except (ValueError, TypeError, OSError) as error:
         raise DataError(f"{path} must hold points, one a row: {error}") from None

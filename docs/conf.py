@@ -1,0 +1,40 @@
+"""Sphinx configuration; warnings are errors."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import cli_page
+
+import entrywise
+
+project = "entrywise"
+author = "the entrywise developers"
+copyright = "2026, the entrywise developers"
+release = version = entrywise.__version__
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
+]
+html_theme = "furo"
+exclude_patterns = ["_build"]
+napoleon_google_docstring = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+suppress_warnings = ["config.cache"]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"$^",  # the tests run the examples; the manual shows them
+    "ignore_pattern": r"__init__\.py",
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+}
+
+cli_page.write(Path(__file__).parent / "cli.rst")
+cli_page.write_methods(Path(__file__).parent / "methods.rst")
