@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.oracles import MatrixOracle
+from entrywise.oracles import MatrixOracle, StreamOracle
 from entrywise.queries import Array, Seed
 
 
@@ -67,3 +67,63 @@ def bicluster_trials(m: int, n: int, k: int, l: int, noise: float = 0.0, seed: S
 def binary_trials(seed: Seed = 0) -> list[tuple[int, int, int]]:
     """Return 60 trials of a noisy 8 x 9 matrix of 3 x 3 biclusters: the problem of small learners."""
     return bicluster_trials(8, 9, 3, 3, 0.05, seed)[:60]
+
+
+def pair_losses(family: str, n: int, rank: int, seed: Seed = 0) -> Array:
+    """Return an n x n PSD matrix of chances in 0..1: how often neither item of a pair is taken.
+
+    ``synthetic``: U U' with U uniform, scaled to a largest entry of 1 (the paper's appendix). ``bandit``: `rank` groups
+    of users with random shares, each with its own uniform taste. ``coherent``: most items are much alike, and each
+    direction is carried by three items alone, so that random columns miss it.
+    """
+    rng = np.random.default_rng(seed)
+    U = rng.random((n, rank))
+    if family == "bandit":
+        return np.asarray((U * rng.dirichlet(np.full(rank, 5.0))) @ U.T)
+    if family == "coherent":
+        U = 0.45 + 0.07 * U
+        for k in range(rank):
+            few = slice(3 * k, 3 * k + 3)
+            U[few] = rng.uniform(0.0, 0.1, U[few].shape)
+            U[few, k] = rng.uniform(0.8, 1.0, len(U[few]))
+        U = rng.permutation(U)
+    elif family != "synthetic":
+        raise ParameterError(f"family must be synthetic, bandit or coherent, got {family!r}")
+    L = U @ U.T
+    return np.asarray(L / L.max() if family == "synthetic" else L / max(1.0, float(L.max())))
+
+
+def coin_oracle(seed: Seed = 0) -> Any:
+    """Return coins over the 12 x 12 losses of pairs of items, of rank 2: the problem of small plans with repeated answers."""
+    return BernoulliOracle(pair_losses("synthetic", 12, 2, seed), rng=np.random.default_rng(seed))
+
+
+def sample_law(kind: str, d: int, k: int, seed: Seed = 0) -> Law:
+    """Return a Gaussian law of samples near a k-dimensional subspace, with E|x|^2 = 1.
+
+    `kind` says how the energy lies over the d attributes: ``few`` (3 k of them carry the signal), ``power``
+    (sizes fall like 1 / rank), ``flat`` (all alike).
+    """
+    rng = np.random.default_rng(seed)
+    size = np.ones(d)
+    if kind == "few":
+        size = np.full(d, 0.02)
+        size[rng.permutation(d)[: 3 * k]] = 1.0
+    elif kind == "power":
+        size = 1.0 / (1.0 + rng.permutation(d))
+    elif kind != "flat":
+        raise ParameterError(f"kind must be few, power or flat, got {kind!r}")
+    B = size[:, None] * rng.standard_normal((d, k)) * np.linspace(1.3, 0.8, k)
+    noise = 0.3 * size
+    scale = 1.0 / np.sqrt((B**2).sum() + (noise**2).sum())
+    B, noise = B * scale, noise * scale
+
+    def draw(m: int, rng: np.random.Generator) -> Array:
+        return np.asarray(rng.standard_normal((m, k)) @ B.T + noise * rng.standard_normal((m, d)))
+
+    return Law(draw, B @ B.T + np.diag(noise**2))
+
+
+def stream_oracle(seed: Seed = 0) -> Any:
+    """Return a stream of samples with 10 attributes near a plane: the problem of small subspace plans."""
+    return StreamOracle(sample_law("few", 10, 2, seed).draw(400, np.random.default_rng(seed)))
