@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.oracles import MatrixOracle, StreamOracle
+from entrywise.bounds.subspace import Law
+from entrywise.exceptions import ParameterError
+from entrywise.oracles import BernoulliOracle, MatrixOracle, StreamOracle
 from entrywise.queries import Array, Seed
 
 
@@ -50,9 +52,16 @@ def psd_oracle(seed: Seed = 0) -> Any:
 
 
 def biclusters(m: int, n: int, k: int, l: int, noise: float = 0.0, seed: Seed = 0) -> Array:
-    """Return a -1/+1 matrix of k x l blocks, rows and columns shuffled, each entry flipped with probability `noise`."""
+    """Return a -1/+1 matrix of k x l blocks, rows and columns shuffled, each entry flipped with probability `noise`.
+
+    The k kinds of rows differ from each other, and the l kinds of columns, where that is possible.
+    """
     rng = np.random.default_rng(seed)
     blocks = rng.choice([-1.0, 1.0], size=(k, l))
+    for _ in range(1000):
+        if k > 2**l or l > 2**k or (len(np.unique(blocks, axis=0)) == k and len(np.unique(blocks, axis=1).T) == l):
+            break
+        blocks = rng.choice([-1.0, 1.0], size=(k, l))
     U = blocks[rng.integers(k, size=m)][:, rng.integers(l, size=n)]
     return np.where(rng.random((m, n)) < noise, -U, U)
 
@@ -113,7 +122,10 @@ def sample_law(kind: str, d: int, k: int, seed: Seed = 0) -> Law:
         size = 1.0 / (1.0 + rng.permutation(d))
     elif kind != "flat":
         raise ParameterError(f"kind must be few, power or flat, got {kind!r}")
-    B = size[:, None] * rng.standard_normal((d, k)) * np.linspace(1.3, 0.8, k)
+    B = rng.standard_normal((d, k)) * np.linspace(1.3, 0.8, k)
+    if kind == "flat":
+        B /= np.sqrt((B**2).sum(axis=1, keepdims=True))
+    B *= size[:, None]
     noise = 0.3 * size
     scale = 1.0 / np.sqrt((B**2).sum() + (noise**2).sum())
     B, noise = B * scale, noise * scale
