@@ -114,12 +114,12 @@ def sample_law(kind: str, d: int, k: int, seed: Seed = 0) -> Law:
     (sizes fall like 1 / rank), ``flat`` (all alike).
     """
     rng = np.random.default_rng(seed)
-    size = np.ones(d)
+    size: Array = np.ones(d)
     if kind == "few":
         size = np.full(d, 0.02)
         size[rng.permutation(d)[: 3 * k]] = 1.0
     elif kind == "power":
-        size = 1.0 / (1.0 + rng.permutation(d))
+        size = np.asarray(1.0 / (1.0 + rng.permutation(d)))
     elif kind != "flat":
         raise ParameterError(f"kind must be few, power or flat, got {kind!r}")
     B = rng.standard_normal((d, k)) * np.linspace(1.3, 0.8, k)

@@ -64,6 +64,48 @@ METHODS: tuple[Method, ...] = (
         "exact for rank r after n (r + 1) - r (r + 1) / 2 entries; the residual diagonal certifies the rest",
         {"n": 12, "rng": 0}, "psd_oracle",
     ),
+    Method(
+        "stochastic-nystrom", "active.smcans:stochastic_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 4.1",
+        "spends its budget to the last answer; with epsilon and delta, every entry within epsilon (Theorem 4.3)",
+        {"n": 12, "rank": 2, "budget": 600, "rng": 0}, "coin_oracle",
+    ),
+    Method(
+        "best-pair", "apply.pairs:best_pair", "active", "Bhargava, Ganti, Nowak 2017, Section 5",
+        "an upper end for the loss of the pair it names; exact after n (r + 1) questions without noise",
+        {"n_items": 12, "budget": 600, "rng": 0}, "coin_oracle",
+    ),
+    Method(
+        "sequential-halving", "active.halving:sequential_halving", "active", "Karnin, Koren, Somekh 2013",
+        "the smallest entry with a chance of error that falls exponentially in the budget",
+        {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+    ),
+    Method(
+        "uniform-pairs", "active.naive:uniform_pairs", "active", "Bhargava, Ganti, Nowak 2017, Section 6 (Naive)",
+        "none: the baseline", {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+    ),
+    Method(
+        "successive-elimination", "active.elimination:successive_elimination", "active", "Even-Dar, Mannor, Mansour 2006",
+        "the smallest entry with probability 1 - delta when it ends before its budget",
+        {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+    ),
+    Method(
+        "median-elimination", "active.elimination:median_elimination", "active", "Even-Dar, Mannor, Mansour 2006",
+        "a pair within epsilon of the best with probability 1 - delta", {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+    ),
+    Method(
+        "lil-ucb", "active.lilucb:lil_ucb", "active", "Jamieson, Malloy, Nowak, Bubeck 2014",
+        "the smallest entry with high probability when it stops by itself", {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+    ),
+    Method(
+        "subspace", "active.neyman:subspace", "active", "Neyman 1934; open question of Gonen et al. 2016, section 4",
+        "never worse than uniform looking in our measurements, far better where few attributes matter; no bound",
+        {"d": 10, "k": 2, "per_sample": 3, "samples": 60, "epochs": 4, "rng": 0}, "stream_oracle",
+    ),
+    Method(
+        "bandit-subspace", "active.mbeg:bandit_subspace", "active", "Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2",
+        "expected excess sqrt(8 k^2 (d + r) log d / (r m)) with schedule=theorem (Theorem 7)",
+        {"d": 10, "k": 2, "samples": 120, "updates": 12, "rng": 0}, "stream_oracle",
+    ),
 )  # fmt: skip
 
 _BY_NAME = {method.name: method for method in METHODS}
