@@ -1,0 +1,257 @@
+"""A database behind a study: opened, migrated, locked as little as possible, read and written in bulk.
+
+SQLite runs in WAL mode with ``synchronous=FULL``; writers queue at a lock file beside the database, so
+that none of them starves and none is told that the database is locked. PostgreSQL is reached by URL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import StaticPool
+
+from entrywise.exceptions import StoreError
+from entrywise.study.schema import HEAD
+
+T = TypeVar("T")
+PATIENCE = 60.0  # seconds before a database that stays locked or away is an error
+_AGAIN = {"40001", "40P01", "55P03"}  # PostgreSQL: serialization failure, deadlock, lock not available
+
+
+def normal_url(url: str) -> sa.URL:
+    """Return the SQLAlchemy URL of a path (SQLite) or of a database URL.
+
+    >>> normal_url("lab.db").drivername, normal_url("postgresql://host/lab").drivername
+    ('sqlite', 'postgresql+psycopg')
+    """
+    if "://" not in url:
+        return sa.URL.create("sqlite", database=url)
+    try:
+        found = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise StoreError("a database is a file or a URL such as postgresql://user@host/name; got neither") from None
+    if found.drivername in ("postgresql", "postgres"):
+        found = found.set(drivername="postgresql+psycopg")
+    if found.get_backend_name() not in ("sqlite", "postgresql"):
+        raise StoreError(f"studies are kept in sqlite or postgresql, got {found.get_backend_name()}")
+    return found
+
+
+class Database:
+    """Connections to one database, with transactions that wait for their turn and try again."""
+
+    def __init__(self, url: str, *, must_exist: bool = False) -> None:
+        self.url = normal_url(url)
+        self.sqlite = self.url.get_backend_name() == "sqlite"
+        self.memory = self.sqlite and self.url.database in (None, "", ":memory:")
+        if self.sqlite and not self.memory:
+            path = Path(str(self.url.database))
+            if must_exist and not path.exists():
+                raise StoreError(f"there is no database {path}; make one with `study create`")
+            if not path.parent.is_dir():
+                raise StoreError(f"there is no folder {path.parent} for the database {path.name}; make it first")
+        self.engine = self._connect()
+        self._pid = os.getpid()
+        self._alone = threading.RLock()
+        self._migrate()
+
+    def _connect(self) -> Engine:
+        options: dict[str, Any] = {}
+        if self.sqlite:
+            options["connect_args"] = {"timeout": PATIENCE, "check_same_thread": False}
+        if self.memory:
+            options["poolclass"] = StaticPool
+        try:
+            engine = sa.create_engine(self.url, **options)
+        except ModuleNotFoundError as error:
+            raise StoreError(f"{error.name} is missing; install entrywise[postgres]") from None
+        if self.sqlite:
+            sa.event.listen(engine, "connect", _pragmas)
+            sa.event.listen(engine, "begin", _begin)
+        return engine
+
+    def __repr__(self) -> str:
+        return f"Database({self.url.render_as_string(hide_password=True)!r})"
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+    def read(self, call: Callable[[Connection], T]) -> T:
+        """Return ``call(connection)``, run on one consistent state of the database."""
+        return self._transact(call, write=False)
+
+    def write(self, call: Callable[[Connection], T]) -> T:
+        """Run ``call(connection)`` in a transaction that is committed whole, or not at all when it raises."""
+        return self._transact(call, write=True)
+
+    def _transact(self, call: Callable[[Connection], T], write: bool) -> T:
+        if os.getpid() != self._pid:  # a fork: its parent's connections are not ours
+            self.engine.dispose(close=False)
+            self._pid = os.getpid()
+        deadline, tries = time.monotonic() + PATIENCE, 0
+        while True:
+            try:
+                with self._turn(write), self.engine.connect() as raw:
+                    connection = raw.execution_options(entrywise_write=write)
+                    with connection.begin():
+                        return call(connection)
+            except sa.exc.IntegrityError:
+                raise
+            except sa.exc.DBAPIError as error:
+                tries += 1
+                if time.monotonic() > deadline or not _passes(error):
+                    raise StoreError(f"{self!r}: {str(error.orig).strip().splitlines()[0]}") from error
+                time.sleep(min(0.5, 0.005 * 2**tries) * random.random())
+
+    @contextlib.contextmanager
+    def _turn(self, write: bool) -> Iterator[None]:
+        if self.memory:
+            with self._alone:
+                yield
+            return
+        if not (self.sqlite and write):
+            yield
+            return
+        handle = _queue(f"{self.url.database}-turn")
+        try:
+            yield
+        finally:
+            if handle is not None:
+                os.close(handle)  # gives the lock back, as does the kernel when the process dies
+
+    def _migrate(self) -> None:
+        version = self.read(_version)
+        if version == HEAD:
+            return
+        if version is not None and version > HEAD:
+            raise StoreError(
+                f"{self!r} was made by a later version of entrywise (tables {version}, this one knows {HEAD}); upgrade"
+            )
+        self.write(self._upgrade)
+
+    def _upgrade(self, connection: Connection) -> None:
+        from alembic import command
+        from alembic.config import Config
+
+        if not self.sqlite:
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7423518)")
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+    def insert(self, connection: Connection, table: sa.Table, columns: Mapping[str, Any]) -> None:
+        """Insert many rows given by columns: arrays or lists, or one value for all of them."""
+        size = max(len(c) for c in columns.values() if isinstance(c, list | np.ndarray))
+        if size == 0:
+            return
+        lists = [_plain(c, size) for c in columns.values()]
+        names = ", ".join(f'"{name}"' for name in columns)
+        if self.sqlite:
+            marks = ", ".join("?" * len(lists))
+            connection.exec_driver_sql(
+                f"INSERT INTO {table.name} ({names}) VALUES ({marks})",  # noqa: S608
+                list(zip(*lists, strict=True)),
+            )
+        elif size < 20:
+            connection.execute(
+                sa.insert(table), [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+            )
+        else:
+            with _raw(connection) as cursor, cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
+                for row in zip(*lists, strict=True):
+                    copy.write_row(row)
+
+    def columns(self, connection: Connection, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query as plain tuples, without the cost of row objects."""
+        text = query.compile(connection, compile_kwargs={"render_postcompile": True})
+        with _raw(connection) as cursor:
+            positional = getattr(text, "positiontup", None)
+            values = text.params if not positional else tuple(text.params[name] for name in positional)
+            cursor.execute(str(text), values)
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+            return found
+
+    def within(self, column: sa.ColumnElement[Any], numbers: Sequence[int]) -> sa.ColumnElement[bool]:
+        """Return the condition that `column` is one of many whole numbers, whatever their count."""
+        if len(numbers) == 1:
+            return column == int(numbers[0])
+        if self.sqlite:
+            text = "[" + ",".join(map(str, numbers)) + "]"
+            each = sa.func.json_each(text).table_valued("value")
+            return column.in_(sa.select(each.c.value))
+        from sqlalchemy.dialects.postgresql import ARRAY
+
+        return column == sa.func.any(sa.literal(list(map(int, numbers)), ARRAY(sa.BigInteger)))
+
+
+def _version(connection: Connection) -> str | None:
+    if not sa.inspect(connection).has_table("entrywise_version"):
+        return None
+    found = connection.exec_driver_sql("SELECT version_num FROM entrywise_version").scalar()
+    return None if found is None else str(found)
+
+
+def _pragmas(handle: Any, _: Any) -> None:
+    handle.isolation_level = None  # we say BEGIN ourselves
+    cursor = handle.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    write = connection.get_execution_options().get("entrywise_write", True)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _queue(path: str) -> int | None:
+    """Wait for our turn to write; where files cannot be locked, SQLite's own waiting must do."""
+    try:
+        import fcntl
+
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    except (ImportError, OSError):
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _passes(error: sa.exc.DBAPIError) -> bool:
+    """Tell whether an error may pass: try again."""
+    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _AGAIN:
+        return True
+    return any(words in str(error.orig) for words in ("database is locked", "database table is locked"))
+
+
+def _plain(column: Any, size: int) -> list[Any]:
+    if isinstance(column, np.ndarray):
+        found: list[Any] = column.tolist()
+        return found
+    return column if isinstance(column, list) else [column] * size
+
+
+@contextlib.contextmanager
+def _raw(connection: Connection) -> Iterator[Any]:
+    handle = connection.connection.driver_connection
+    assert handle is not None
+    cursor = handle.cursor()
+    try:
+        yield cursor
+    finally:
+        cursor.close()

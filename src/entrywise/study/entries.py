@@ -1,0 +1,207 @@
+"""Questions and answers as people write them: ids, labels, triples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from entrywise.exceptions import TellError
+from entrywise.study.store import Blaming, Leased, Record, Told
+from entrywise.study.tells import Tells
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One entry to measure.
+
+    ``row`` and ``col`` are labels where the study has any, else numbers from 0; ``index`` is always (i, j).
+    ``price`` is what the answer adds to the bill: 0 for all but one position of a unit.
+    """
+
+    id: str
+    row: str | int
+    col: str | int
+    mode: str
+    price: float
+    index: tuple[int, int]
+    unit: int | None = None
+    arm: str | None = None
+    probability: float | None = None
+    until: float = 0.0
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The names of rows and columns, both ways."""
+
+    rows: Sequence[str] | None = None
+    cols: Sequence[str] | None = None
+    n_rows: int | None = None
+    n_cols: int | None = None
+    _codes: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
+
+    def row(self, i: int) -> str | int:
+        """Return how row i is called."""
+        return int(i) if self.rows is None else self.rows[i]
+
+    def col(self, j: int) -> str | int:
+        """Return how column j is called."""
+        return int(j) if self.cols is None else self.cols[j]
+
+    def name(self, i: int, j: int) -> str:
+        """Return how entry (i, j) is called in messages."""
+        return f"({self.row(i)}, {self.col(j)})"
+
+    def index(self, row: Any, col: Any) -> tuple[int, int]:
+        """Return (i, j) of an entry given by its labels, or by its numbers where there are none."""
+        return self._axis("row", row, self.rows, self.n_rows), self._axis("col", col, self.cols, self.n_cols)
+
+    def _axis(self, axis: str, given: Any, names: Sequence[str] | None, size: int | None) -> int:
+        word = "row" if axis == "row" else "column"
+        if names is not None:
+            code = self._codes.get(axis)
+            if code is None:
+                code = self._codes[axis] = {name: k for k, name in enumerate(names)}
+            found = code.get(str(given))
+            if found is None:
+                raise TellError(f"no {word} is labelled {str(given)!r}; there are {len(names)}, from {names[0]!r}")
+            return found
+        try:
+            number = int(given)
+            if isinstance(given, float) and given != number:
+                raise ValueError
+        except (TypeError, ValueError):
+            raise TellError(f"the {word} must be a whole number, got {given!r}; this study has no labels") from None
+        if number < 0 or (size is not None and number >= size):
+            raise TellError(f"the {word} must be in 0..{'' if size is None else size - 1}, got {number}")
+        return number
+
+    def questions(self, leased: Leased, until: float) -> list[Question]:
+        """Return leased questions one by one."""
+        unit = leased.unit.tolist() if leased.unit is not None else None
+        chance = leased.probability.tolist() if leased.probability is not None else None
+        columns = (leased.positions.tolist(), leased.rows.tolist(), leased.cols.tolist(), leased.price.tolist())
+        return [
+            Question(
+                f"{leased.batch}.{position}", self.row(i), self.col(j), leased.mode, price, (i, j),
+                unit[k] if unit else None, leased.arm[k] if leased.arm else None, chance[k] if chance else None, until,
+            )
+            for k, (position, i, j, price) in enumerate(zip(*columns, strict=True))
+        ]  # fmt: skip
+
+
+def parse_id(text: Any) -> tuple[int, int]:
+    """Return (batch, position) of a question's id.
+
+    >>> parse_id("3.10")
+    (3, 10)
+    """
+    batch, dot, position = str(text).strip().partition(".") if isinstance(text, str) else ("", "", "")
+    if not (dot and batch.isascii() and batch.isdigit() and position.isascii() and position.isdigit()):
+        raise TellError(f"a question's id is a text such as '3.10', got {text!r}")
+    return int(batch), int(position)
+
+
+def number(value: Any) -> float:
+    """Return an answer as a number, NaN for one that failed (None or the text 'failed').
+
+    >>> number("0.5"), number("failed")
+    (0.5, nan)
+    """
+    if value is None or (isinstance(value, str) and value.strip().lower() == "failed"):
+        return float("nan")
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        hint = ", with a point and not a comma" if isinstance(value, str) and "," in value else ""
+        raise TellError(f"an answer must be a number{hint}, or 'failed'; got {value!r}") from None
+    if not np.isfinite(found):
+        raise TellError(f"an answer must be finite, or 'failed'; got {value!r}")
+    return found
+
+
+def parse(
+    store: Tells, record: Record, labels: Labels, answers: Mapping[str, Any] | Iterable[Any], blame: Blaming
+) -> Told:
+    """Return answers by columns; each is (id, value), (question, value), (row, col, value) or (id, row, col, value)."""
+    items = list(answers.items()) if isinstance(answers, Mapping) else list(answers)
+    at: list[tuple[int, int] | None] = []
+    values: list[float] = []
+    entries: dict[int, tuple[int, int]] = {}
+    for k, item in enumerate(items):
+        with _blamed(k, blame):
+            if isinstance(item, str) or not hasattr(item, "__len__") or not 2 <= len(item) <= 4:
+                raise TellError(f"an answer is (id, value) or (row, col, value), got {item!r}")
+            head = item[0].id if isinstance(item[0], Question) else item[0]
+            at.append(parse_id(head) if len(item) != 3 else None)
+            if len(item) > 2:
+                entries[k] = labels.index(*item[-3:-1])
+            values.append(number(item[-1]))
+    if entries:
+        _match(store, record, labels, at, entries, items, blame)
+    found = np.array(at, np.int64).reshape(-1, 2)
+    value = np.array(values, np.float64)
+    return Told(found[:, 0], found[:, 1], value, np.isnan(value))
+
+
+def _match(
+    store: Tells,
+    record: Record,
+    labels: Labels,
+    at: list[tuple[int, int] | None],
+    entries: Mapping[int, tuple[int, int]],
+    items: Sequence[Any],
+    blame: Blaming,
+) -> None:
+    """Find the question that each (row, col) means, and see that an id given beside it means the same one."""
+    ks = list(entries)
+    asked = store.entries_of(record.id, [at[k] for k in ks if at[k] is not None])  # type: ignore[misc]
+    unsure = []
+    for k in ks:
+        here = at[k]
+        entry = entries[k]
+        ways = (entry, entry[::-1]) if record.symmetric else (entry,)
+        if here is None or (asked.get(here) is not None and asked[here] not in ways):
+            unsure.append(k)
+    found = store.find(record.id, [entries[k][0] for k in unsure], [entries[k][1] for k in unsure], record.symmetric)
+    for k, (match, last) in zip(unsure, found, strict=True):
+        name = labels.name(*entries[k])
+        with _blamed(k, blame):
+            here = at[k]
+            if here is not None:  # a spreadsheet turns 3.10 into 3.1
+                match = [
+                    m
+                    for m in [*match, *([last] if last else [])]
+                    if m[0] == here[0] and _as_number(m) == _as_number(here)
+                ]
+                if len(match) != 1:
+                    other = labels.name(*asked[here])
+                    raise TellError(
+                        f"question {here[0]}.{here[1]} is entry {other}, not {name}; is this the right study?"
+                    )
+            if len(match) > 1:
+                raise TellError(f"entry {name} is asked {len(match)} times; tell its answers by id")
+            if not match and last is None:
+                raise TellError(f"entry {name} was not asked; tell answers to open questions")
+            at[k] = match[0] if match else last
+
+
+def _as_number(at: tuple[int, int]) -> float:
+    return float(f"{at[0]}.{at[1]}")
+
+
+class _blamed:
+    """Puts the place an answer came from before what is wrong with it."""
+
+    def __init__(self, k: int, blame: Blaming) -> None:
+        self.k, self.blame = k, blame
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, TellError):
+            raise TellError(f"{self.blame(self.k)}{error}") from None

@@ -1,0 +1,1 @@
+"""Migrations of a study's tables, applied when a database is opened."""
