@@ -283,8 +283,9 @@ class Plan:
         if "shape" in self.params:
             m, n = self.params["shape"]
             return (m, n)
-        if "n" in self.params:
-            return (self.params["n"],) * 2
+        for side in ("n", "n_items"):
+            if side in self.params:
+                return (self.params[side],) * 2
         if "d" in self.params:  # attributes of fresh samples
             return (None, self.params["d"])
         return None

@@ -1,0 +1,376 @@
+r"""Which two items to show together: the best pair, by low rank where it helps and by plain halving where not.
+
+Users come in unknown groups; group k takes item i with chance :math:`u_k(i)`. The chance that a user takes
+neither i nor j is
+
+.. math:: L_{ij} = \sum_k p_k (1 - u_k(i)) (1 - u_k(j)), \qquad R = 1 1^\top - L,
+
+a PSD matrix with one rank a group. The best pair is its smallest entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from entrywise.active.arms import BestPair, Tally, count_pairs, draw_pairs, finish, pulls_for, smallest_pairs
+from entrywise.active.halving import arms_for, halve, ranked, rounds_for
+from entrywise.active.mcans import adaptive_nystrom
+from entrywise.active.smcans import State, explore, refuse
+from entrywise.bounds.active_psd import coin_upper
+from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.oracles import _Counting
+from entrywise.queries import Array, Asking, Batch, Checkpoint, Indices, Prices, Seed, plan
+from entrywise.results import Certificate, PSDFactor
+from entrywise.run import Memory
+
+EXPLORE = 0.2  # of the budget for the low-rank picture
+STRANGERS = 0.25  # of the finalists drawn at random: what halving would have found without the picture
+FIRST = 4  # phases of the exploration; halving rounds are the phases after them
+
+
+@plan(symmetric=True, fresh=True, tolerates_failed=True)
+def best_pair(
+    n_items: int,
+    *,
+    budget: float | None = None,
+    rank: int = 4,
+    noise: float | None = None,
+    answers: Literal["failure", "success"] = "failure",
+    ask_diagonal: bool | None = None,
+    allow_same: bool = False,
+    delta: float = 0.05,
+    prices: Prices | None = None,
+    rng: Seed = None,
+    resume: Checkpoint | None = None,
+) -> Asking[BestPair]:
+    r"""Find the two items of which a user takes at least one most often.
+
+    .. math:: (i, j) = \arg\min_{i < j} L_{ij}, \qquad L = \sum_k p_k (1 - u_k)(1 - u_k)^\top
+
+    Parameters
+    ----------
+    n_items : int
+    budget : float
+        Money to spend, exactly; not needed with ``noise=0``.
+    rank : int
+        Groups of users that the low-rank picture may tell apart.
+    noise : float, optional
+        None: an answer is a coin (or lies in 0..1). A number: standard deviation of an answer. 0: answers are exact
+        values :math:`L_{ij}`; adaptive Nyström then finds the best pair in at most (r + 1) n questions.
+    answers : {"failure", "success"}
+        ``failure``: 1 means that neither item was taken. ``success``: 1 means a click.
+    ask_diagonal : bool, optional
+        Whether (i, i) may be asked: it needs two independent draws from the same user, since one draw has mean
+        :math:`\sum_k p_k (1 - u_k(i))` and not its square. Default: only with ``noise=0``; without it the diagonal follows
+        from the fit.
+    allow_same : bool
+        Whether (i, i), one item shown twice, may win.
+    delta : float
+        Chance of error of the certificates.
+    prices : Prices, optional
+        Price of an answer, one number.
+    rng : int or Generator
+
+    Yields
+    ------
+    Batch
+        Pairs to show, as often as they are listed, each to a new user. Failed answers are left out.
+        Checkpoints stand between the phases and the rounds of halving.
+
+    Returns
+    -------
+    BestPair
+        ``pair``, the mean ``value`` of its answers as losses, ``factor`` of the low-rank picture. Certificates, for
+        coins: an upper end for the pair's loss from the last round alone, which no selection has touched; since no loss
+        is below 0 this is also how far the pair is from the best one, at most.
+
+    Notes
+    -----
+    A fifth of the budget draws a low-rank picture (:func:`~entrywise.active.stochastic_nystrom`). The pairs that look best
+    in it, and a quarter of random strangers, then go through sequential halving, where the picture counts as a single
+    answer. The strangers are the automatic choice between low rank and plain halving: if the picture
+    misleads, a stranger wins.
+
+    References
+    ----------
+    .. [BGN17] Bhargava, Ganti, Nowak, *Active Positive Semidefinite Matrix Completion*, AISTATS 2017, Section 5. Its
+       estimate of the smallest entry of a noisy completion is a winner's curse; the finalists are asked instead.
+    .. [KKS13] Karnin, Koren, Somekh, *Almost optimal exploration in multi-armed bandits*, ICML 2013.
+
+    Examples
+    --------
+    >>> import entrywise as ew
+    >>> from entrywise.apply.pairs import Population, PopulationOracle
+    >>> users = Population([0.5, 0.5], [[0.9, 0.1, 0.2, 0.3], [0.1, 0.8, 0.2, 0.3]])
+    >>> found = ew.play(best_pair(4, budget=2000, rng=0), PopulationOracle(users, rng=1))
+    >>> found.pair, found.cost, found.certificate.value < 0.25
+    ((0, 1), 2000.0, True)
+    """
+    refuse(n_items, rank, noise, delta, "best_pair")
+    if n_items < 2 and not allow_same:
+        raise ParameterError(f"n_items of best_pair must be at least 2, got {n_items}")
+    if answers not in ("failure", "success"):
+        raise ParameterError(f"answers must be failure or success, got {answers!r}")
+    diagonal = (noise == 0) if ask_diagonal is None else ask_diagonal
+    if noise == 0:
+        if not diagonal:
+            raise ParameterError("exact answers need the diagonal; leave ask_diagonal alone, or state a noise above 0")
+        return (yield from _exact(n_items, answers == "success", allow_same))
+    generator = cast(np.random.Generator, rng) if resume is None else resume.generator()
+    total = pulls_for(budget, prices, "best_pair")
+    search = _Search(State(n_items, rank, noise, diagonal, generator), allow_same and diagonal)
+    if resume is not None:
+        search.restore(resume)
+    status = "finished"
+    try:
+        asking = search.run(total)
+        yield from (_as_losses(asking) if answers == "success" else asking)
+    except Exhausted:
+        status = "exhausted"
+    return search.result(status, delta, allow_same)
+
+
+class _Search:
+    """The two halves of the plan: a low-rank picture, then halving on the pairs that look best in it."""
+
+    def __init__(self, state: State, same: bool) -> None:
+        self.state, self.same = state, same
+        self.rows, self.cols = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.guess = np.zeros(0)
+        self.rounds = 0
+        self.F = np.zeros((state.n, 0))
+        self.before = Tally(state.n)
+
+    def restore(self, kept: Checkpoint) -> None:
+        """Take what the checkpoint of a run kept."""
+        self.state.restore(kept.arrays)
+        if "rounds" in kept.arrays:
+            self.rows, self.cols, self.guess, self.F = (kept.arrays[k] for k in ("rows", "cols", "guess", "F"))
+            self.rounds = int(kept.arrays["rounds"])
+
+    def run(self, total: int) -> Asking[None]:
+        """Explore, choose finalists, halve until one is left."""
+        state = self.state
+        yield from explore(state, round(EXPLORE * total))
+        if state.phase == FIRST:
+            self.F = state.fit()
+            self._choose(total - state.tally.asked)
+            state.phase += 1
+        while self.rounds:
+            kept = {"rows": self.rows, "cols": self.cols, "guess": self.guess, "F": self.F}
+            yield state.checkpoint(**kept, rounds=np.array(self.rounds))
+            left = total - state.tally.asked
+            if self.rounds == 1:  # what comes now is untouched by any choice
+                self.before.restore(state.tally.arrays())
+            rows, cols = yield from halve(state.tally, self.rows, self.cols, left // self.rounds, state.rng, self.guess)
+            self.rows, self.cols = rows, cols
+            self.guess = self._guess(rows, cols)
+            self.rounds -= 1
+
+    def _choose(self, left: int) -> None:
+        """Finalists: the smallest entries of the picture, and strangers."""
+        state = self.state
+        every = count_pairs(state.n, self.same)
+        size = arms_for(left, every)
+        best = max(1, round((1.0 - STRANGERS) * size))
+        rows, cols, _ = smallest_pairs(self.F, best, self.same)
+        if size > best:
+            more = draw_pairs(min(every, 2 * size), state.n, self.same, state.rng)
+            new = ~np.isin(more[0] * state.n + more[1], rows * state.n + cols)
+            more = more[0][new][: size - best], more[1][new][: size - best]
+            rows, cols = np.r_[rows, more[0]], np.r_[cols, more[1]]
+        self.rows, self.cols, self.guess = rows, cols, self._guess(rows, cols)
+        self.rounds = rounds_for(len(rows))
+
+    def _guess(self, rows: Indices, cols: Indices) -> Array:
+        found: Array = np.einsum("er,er->e", self.F[rows], self.F[cols])
+        return np.asarray(np.clip(found, 0.0, 1.0)) if self.state.noise is None else found
+
+    def result(self, status: str, delta: float, allow_same: bool) -> BestPair:
+        """Return the pair that stands first now."""
+        state, tally = self.state, self.state.tally
+        F = self.F if self.F.shape[1] else state.fit()
+        rows, cols, guess = self.rows, self.cols, self.guess
+        if not len(rows):
+            rows, cols, guess = smallest_pairs(F, 1, allow_same) if len(tally.keys) else _first(allow_same)
+        rows, cols = ranked(tally, rows, cols, guess, state.rng) if len(rows) > 1 else (rows, cols)
+        pair = int(rows[0]), int(cols[0])
+        if allow_same and not self.same and len(tally.keys):
+            pair = self._same_item(pair, F)
+        certificates: tuple[Certificate, ...] = ()
+        if status == "finished" and self.before.asked and pair[0] != pair[1]:
+            certificates = self._certify(pair, delta)
+        report = {"rounds left": self.rounds, "columns": state.pivots.tolist()}
+        return finish(tally, pair, status, report, certificates=certificates, factor=F)
+
+    def _same_item(self, pair: tuple[int, int], F: Array) -> tuple[int, int]:
+        """One item shown twice wins where its inferred loss is below the pair's."""
+        squares = np.einsum("ir,ir->i", F, F)
+        i = int(np.argmin(squares))
+        count, total = self.state.tally.look(np.array([pair[0]]), np.array([pair[1]]))
+        value = float(total[0] / count[0]) if count[0] else float(F[pair[0]] @ F[pair[1]])
+        return (i, i) if squares[i] < value else pair
+
+    def _certify(self, pair: tuple[int, int], delta: float) -> tuple[Certificate, ...]:
+        """Bound the loss by the last round alone; two finalists were in it, hence delta / 2."""
+        at = np.array([pair[0]]), np.array([pair[1]])
+        new, old = self.state.tally.look(*at), self.before.look(*at)
+        count, total = float(new[0][0] - old[0][0]), float(new[1][0] - old[1][0])
+        if count <= 0:
+            return ()
+        if self.state.noise is None:
+            high = float(coin_upper(np.ceil(total - 1e-9), count, delta / 2))
+            assumes: tuple[str, ...] = ("answers are independent coins",)
+        else:
+            from scipy.stats import norm
+
+            high = total / count + float(norm.ppf(1 - delta / 2)) * self.state.noise / np.sqrt(count)
+            assumes = ("answers are independent, their noise Gaussian as stated",)
+        words = f"loss of the pair, with probability {1 - delta:g}, at most"
+        first = Certificate(words, high, assumes, vacuous=self.state.noise is None and high >= 1.0)
+        if self.state.noise is not None:
+            return (first,)
+        epsilon = Certificate(
+            f"distance from the best pair (epsilon), with probability {1 - delta:g}, at most",
+            high,
+            (*assumes, "no loss is below 0"),
+            vacuous=high >= 1.0,
+        )
+        return first, epsilon
+
+
+def _first(allow_same: bool) -> tuple[Indices, Indices, Array]:
+    return np.array([0]), np.array([0 if allow_same else 1]), np.zeros(1)
+
+
+def _exact(n: int, success: bool, allow_same: bool) -> Asking[BestPair]:
+    """Complete L exactly, then search it block by block."""
+    memory, asked = Memory(symmetric=True), 0
+    tally = Tally(n)
+    inner = adaptive_nystrom(n).start()
+    status, request = "finished", next(inner)
+    try:
+        while True:
+            batch = cast(Batch, request)
+            values = np.full(len(batch), np.nan)
+            open_ = ~memory.look_up("entry", batch.rows, batch.cols, values)
+            if open_.any():
+                rows, cols = batch.rows[open_], batch.cols[open_]
+                try:
+                    told = np.array((yield Batch(rows, cols)))
+                except Exhausted as stop:
+                    inner.throw(stop)
+                    raise
+                told = 1.0 - told if success else told
+                if np.isnan(told).any():
+                    k = int(np.argmax(np.isnan(told)))
+                    raise ParameterError(
+                        f"entry ({rows[k]}, {cols[k]}) failed, and exact answers cannot do without it; state a noise above 0"
+                    )
+                memory.add("entry", rows, cols, told)
+                tally.add(rows, cols, told)
+                asked += len(told)
+                values[open_] = told
+            request = inner.send(values)
+    except StopIteration as stop:
+        found = cast(PSDFactor, stop.value)
+        status = found.status
+    if not asked:
+        return finish(tally, (0, 0 if allow_same else 1), status, {})
+    i, j, value = smallest_pairs(found.factor, 1, allow_same)
+    error = found.certificate.value if found.certificate else np.inf
+    words = Certificate(
+        "distance from the best pair, at most", 2.0 * error, ("the matrix is PSD", "the answers are exact"),
+        vacuous=not np.isfinite(error),
+    )  # fmt: skip
+    report = {"measurements": tally.asked, "rank": found.rank}
+    return BestPair(
+        (int(i[0]), int(j[0])), float(value[0]), 0, np.ascontiguousarray(found.factor),
+        certificates=(words,), status=status, report=report,
+    )  # fmt: skip
+
+
+def _as_losses(asking: Asking[None]) -> Asking[None]:
+    """Pass a plan's questions on and turn clicks into losses."""
+    send: Array | None = None
+    while True:
+        try:
+            request = asking.send(send)  # type: ignore[arg-type]
+        except StopIteration:
+            return
+        answers = yield request
+        send = None if answers is None else 1.0 - answers
+
+
+class Population:
+    """Users in groups: the simulator of Section 5.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (r,)
+        Probability p_k of each group.
+    tastes : ndarray of shape (r, n_items)
+        Chance u_k(i) that a user of group k takes item i.
+
+    >>> Population([1.0], [[0.5, 1.0]]).losses.to_dense()
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
+    """
+
+    def __init__(self, shares: ArrayLike, tastes: ArrayLike) -> None:
+        self.shares = np.asarray(shares, dtype=np.float64)
+        self.tastes = np.atleast_2d(np.asarray(tastes, dtype=np.float64))
+        if self.shares.ndim != 1 or len(self.shares) != len(self.tastes):
+            raise ParameterError(
+                f"there must be one share a group, got shares {self.shares.shape} and tastes {self.tastes.shape}"
+            )
+        if np.any(self.shares < 0) or not np.isclose(self.shares.sum(), 1.0):
+            raise ParameterError(f"shares must not be negative and add up to 1, they add up to {self.shares.sum():g}")
+        if np.any((self.tastes < 0) | (self.tastes > 1)):
+            raise ParameterError("tastes are chances and must lie in 0..1")
+
+    @property
+    def losses(self) -> PSDFactor:
+        """The matrix L in factors, shape (n_items, n_items)."""
+        return PSDFactor(np.ascontiguousarray(((1.0 - self.tastes) * np.sqrt(self.shares)[:, None]).T))
+
+
+class PopulationOracle(_Counting):
+    """Answers 1 when a random user takes neither item (equation 9), or the mean of that with ``exact=True`` (equation 8).
+
+    A pair (i, i) is two independent draws of the same user.
+    """
+
+    def __init__(self, users: Population, *, exact: bool = False, rng: Seed = None) -> None:
+        super().__init__()
+        self.users, self.exact = users, exact
+        self._rng = np.random.default_rng(rng)
+
+    def answer(self, batch: Batch) -> Array:
+        """Return one user's answer a position."""
+        if self.exact:
+            return self.users.losses.entries(batch.rows, batch.cols)
+        group = self._rng.choice(len(self.users.shares), size=len(batch), p=self.users.shares)
+        first = self._rng.random(len(batch)) < self.users.tastes[group, batch.rows]
+        second = self._rng.random(len(batch)) < self.users.tastes[group, batch.cols]
+        return (~(first | second)).astype(np.float64)
+
+
+def population(n_items: int, groups: int, rng: Seed = None) -> Population:
+    """Return a random population: shares from a flat Dirichlet law, tastes uniform."""
+    generator = np.random.default_rng(rng)
+    return Population(generator.dirichlet(np.ones(groups)), generator.random((groups, n_items)))
+
+
+def regret(losses: Any, pair: tuple[int, int], allow_same: bool = False) -> float:
+    """Return L_ij minus the smallest entry: the error of a chosen pair.
+
+    >>> regret(np.array([[0.2, 0.5], [0.5, 0.3]]), (0, 1))
+    0.0
+    """
+    L = np.asarray(losses, dtype=np.float64)
+    i, j = np.triu_indices(len(L), 0 if allow_same else 1)
+    return float(L[pair] - L[i, j].min())
