@@ -35,6 +35,31 @@ class Side:
     prior_cov: Array  # (q, q)
     divergence: float = 0.0  # of the posterior from the prior
 
+    @classmethod
+    def pair(
+        cls, rows: Indices, cols: Indices, values: Array, variance: Array, shape: tuple[int, int]
+    ) -> tuple[Side, Side]:
+        """Return both sides before any sweep: rank 0, biases at zero."""
+        from entrywise.linalg._jit_als import group
+
+        found = []
+        for index, other, size in ((rows, cols, shape[0]), (cols, rows, shape[1])):
+            pointer, across, sorted_values, spread = group(index, other, values, variance, size)
+            found.append(
+                cls(
+                    pointer,
+                    across,
+                    sorted_values,
+                    spread,
+                    np.zeros((size, 1)),
+                    np.zeros((0, 1, 1)),
+                    np.zeros((1, 1)),
+                    np.zeros(1),
+                    np.eye(1) / 4,
+                )
+            )
+        return found[0], found[1]
+
     @property
     def size(self) -> int:
         """Rows (or columns) on this side."""
@@ -67,17 +92,7 @@ class Fit:
         cls, rows: Indices, cols: Indices, values: Array, variance: Array, shape: tuple[int, int], floor: float
     ) -> Fit:
         """Return the state before any sweep: rank 0, biases at zero."""
-        from entrywise.linalg._jit_als import group
-
-        sides = []
-        for index, other, size in ((rows, cols, shape[0]), (cols, rows, shape[1])):
-            pointer, sorted_other, sorted_values, spread = group(index, other, values, variance, size)
-            sides.append(
-                Side(
-                    pointer, sorted_other, sorted_values, spread,
-                    np.zeros((size, 1)), np.zeros((0, 1, 1)), np.zeros((1, 1)), np.zeros(1), np.full((1, 1), 0.25),
-                )
-            )  # fmt: skip
+        sides = Side.pair(rows, cols, values, variance, shape)
         known = float(variance.mean()) if len(variance) else 0.0
         total = float(np.mean(values**2)) if len(values) else 1.0
         t2 = max(floor, 0.5 * max(total - known, 0.1 * total))
@@ -104,31 +119,14 @@ class Fit:
         return abs(self.t2 - before) / before
 
     def _half(self, side: Side, fixed: Side, keep: bool) -> None:
-        from entrywise.linalg._jit_als import half_sweep
-
         q = side.mean.shape[1]
-        A = np.zeros((fixed.size, -(-q // 4) * 4))
-        A[:, : q - 1] = fixed.mean[:, :-1]
-        A[:, q - 1] = 1.0
-        off = np.ascontiguousarray(fixed.mean[:, -1])
         P0 = np.linalg.inv(side.prior_cov)
         P0 = 0.5 * (P0 + P0.T)
-        h0 = P0 @ side.prior_mean
         each = self.exact and len(fixed.cov) == fixed.size
         extra = fixed.cov if each else fixed.average[None]
-        mean = np.empty((side.size, q))
-        cov = np.empty((side.size if keep or self.exact else 0, q, q))
-        bounds = _chunks(side.pointer)
-        sums = np.zeros((len(bounds) - 1, 3 * q * q + q + 6))
-
-        def solve(c: int) -> None:
-            half_sweep(
-                bounds[c], bounds[c + 1], side.pointer, side.other, side.values, side.spread, self.t2,
-                A, off, extra, each, P0, h0, mean, cov, sums[c],
-            )  # fmt: skip
-
-        _each(solve, len(bounds) - 1, self.threads)
-        total = sums.sum(axis=0)
+        mean, cov, total = solve_side(
+            side, fixed, extra, self.t2, P0, P0 @ side.prior_mean, keep or self.exact, self.threads
+        )
         C, weighted, xx = (total[s * q * q : (s + 1) * q * q].reshape(q, q) for s in range(3))
         x, (lines, weight, squares, count, logdet, logs) = total[3 * q * q : -6], total[-6:]
         side.mean, side.cov = mean, cov
@@ -147,13 +145,7 @@ class Fit:
 
     def residuals(self) -> Array:
         """Return what the fit leaves of the observations, sorted by row, shape (t,)."""
-        from entrywise.linalg._jit_als import residuals
-
-        found = np.empty(len(self.rows.values))
-        X, Z = self.rows.mean, self.cols.mean
-        U, V = np.ascontiguousarray(X[:, :-1]), np.ascontiguousarray(Z[:, :-1])
-        residuals(self.rows.pointer, self.rows.other, self.rows.values, U, V, X[:, -1].copy(), Z[:, -1].copy(), found)
-        return found
+        return residuals_of(self.rows, self.cols)
 
     def spectrum(self, k: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
         """Return the k leading singular triplets of the scaled residuals and what chance reaches.
@@ -174,9 +166,9 @@ class Fit:
         R /= np.repeat(r, self.rows.counts)
         R /= c[self.rows.other]
         matrix = csr_array((R, self.rows.other, self.rows.pointer), shape=(m, n))
-        U, s, V = _top(matrix, k, rng)
+        U, s, V = top_triplets(matrix, k, rng)
         R *= rng.integers(2, size=len(R)) * 2.0 - 1.0
-        chance = _top(matrix, k, rng)[1]
+        chance = top_triplets(matrix, k, rng)[1]
         scale = np.sqrt(len(R) * s)
         return U * scale / r[:, None] ** 3, V * scale / c[:, None] ** 3, s, chance
 
@@ -239,6 +231,55 @@ class Fit:
         side.prior_mean, side.prior_cov = B @ side.prior_mean, B @ side.prior_cov @ B.T
 
 
+def solve_side(
+    side: Side,
+    fixed: Side,
+    extra: Array,
+    base: float,
+    P0: Array,
+    h0: Array,
+    keep: bool = False,
+    threads: int | None = None,
+) -> tuple[Array, Array, Array]:
+    """Solve every line of `side` with the other one fixed; return means, covariances (when kept) and sums.
+
+    `extra` is the covariance of the fixed side, one a line or one for all; `P0` and `h0` are the prior's precision and
+    precision times mean; `base` is added to every observation's variance.
+    """
+    from entrywise.linalg._jit_als import half_sweep
+
+    q = len(h0)
+    A = np.zeros((fixed.size, -(-q // 4) * 4))
+    A[:, : q - 1] = fixed.mean[:, :-1]
+    A[:, q - 1] = 1.0
+    off = np.ascontiguousarray(fixed.mean[:, -1])
+    each = len(extra) == fixed.size
+    mean = np.empty((side.size, q))
+    cov = np.empty((side.size if keep else 0, q, q))
+    bounds = _chunks(side.pointer)
+    sums = np.zeros((len(bounds) - 1, 3 * q * q + q + 6))
+
+    def solve(c: int) -> None:
+        half_sweep(
+            bounds[c], bounds[c + 1], side.pointer, side.other, side.values, side.spread, base,
+            A, off, extra, each, P0, h0, mean, cov, sums[c],
+        )  # fmt: skip
+
+    _each(solve, len(bounds) - 1, thread_count() if threads is None else threads)
+    return mean, cov, sums.sum(axis=0)
+
+
+def residuals_of(rows: Side, cols: Side) -> Array:
+    """Return what the means leave of the observations, sorted by row, shape (t,)."""
+    from entrywise.linalg._jit_als import residuals
+
+    found = np.empty(len(rows.values))
+    X, Z = rows.mean, cols.mean
+    U, V = np.ascontiguousarray(X[:, :-1]), np.ascontiguousarray(Z[:, :-1])
+    residuals(rows.pointer, rows.other, rows.values, U, V, X[:, -1].copy(), Z[:, -1].copy(), found)
+    return found
+
+
 def thread_count() -> int:
     """Return how many threads a sweep may use: the cores we may run on, or ``NUMBA_NUM_THREADS``."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -264,7 +305,7 @@ def _each(call: Callable[[int], None], count: int, threads: int) -> None:
         list(pool.map(call, range(count)))
 
 
-def _top(matrix: Any, k: int, rng: np.random.Generator, steps: int = 4) -> tuple[Array, Array, Array]:
+def top_triplets(matrix: Any, k: int, rng: np.random.Generator, steps: int = 4) -> tuple[Array, Array, Array]:
     """Return the k leading singular triplets of a sparse matrix by subspace iteration."""
     m, n = matrix.shape
     block = min(k + 6, m, n)

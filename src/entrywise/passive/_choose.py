@@ -1,0 +1,45 @@
+"""Choose a penalty on held-out entries, along a warm-started path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from entrywise.exceptions import DataError
+from entrywise.observations import Observations
+from entrywise.queries import Array, Indices
+from entrywise.results import LowRank
+
+
+def best_penalty(
+    observations: Observations,
+    penalties: Sequence[float],
+    fit: Callable[[Observations, float, LowRank | None], LowRank],
+    rng: np.random.Generator,
+    share: float = 0.1,
+) -> tuple[float, Array]:
+    """Return the penalty with the least squared error on a random held-out `share`, and the error of each.
+
+    The path goes from the first penalty to the last, each fit started from the one before, and ends early once
+    three in a row are worse than the best.
+    """
+    if len(observations) < 2:
+        raise DataError("a penalty cannot be chosen on one observation; give one")
+    kept, held = observations.split(max(share, 1.0 / len(observations)), rng)
+    errors = np.full(len(penalties), np.nan)
+    start: LowRank | None = None
+    for k, penalty in enumerate(penalties):
+        start = fit(kept, penalty, start)
+        errors[k] = np.sqrt(np.mean((start.entries(held.rows, held.cols) - held.values) ** 2))
+        if k - int(np.nanargmin(errors)) >= 3:
+            break
+    return float(penalties[int(np.nanargmin(errors))]), errors
+
+
+def cells(rows: Indices, cols: Indices, values: Array, n: int) -> tuple[Indices, Indices, Array, Array]:
+    """Return each cell once: rows, cols, mean value and how often it was listed."""
+    key = rows * n + cols
+    unique, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
+    mean = np.bincount(inverse, values) / count
+    return unique // n, unique % n, mean, count.astype(np.float64)
