@@ -142,6 +142,8 @@ def _check(seen: Observations, rank: int | None, max_rank: int, start: LowRank |
         )
     if not len(seen):
         raise DataError("low_rank needs at least one known entry, got none")
+    if np.abs(seen.values).max() > 1e150:
+        raise DataError(f"values must be at most 1e150 in size, got {np.abs(seen.values).max()}; change their unit")
     if start is not None and start.shape != seen.shape:
         raise ParameterError(f"start must have the shape {seen.shape} of the observations, got {start.shape}")
     if start is not None and (start.row_cov is None or start.row_prior_cov is None):

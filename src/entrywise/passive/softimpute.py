@@ -80,12 +80,19 @@ def soft_impute(
         raise DataError("soft_impute needs at least one known entry, got none")
     generator = np.random.default_rng(rng)
     extra: dict[str, Any] = {}
-    top = _norm(_center(observations, center), observations, generator)
+    centres: dict[int, LowRank] = {}
+
+    def centre(seen: Observations) -> LowRank:
+        if id(seen) not in centres:
+            centres[id(seen)] = _center(seen, center)
+        return centres[id(seen)]
+
+    top = _norm(centre(observations), observations, generator)
     if penalty is None and top <= 1e-12 * max(float(np.abs(observations.values).max()), 1e-300):
         penalty = 1.0  # nothing is left after centring
 
     def fit(seen: Observations, lam: float, start: LowRank | None) -> LowRank:
-        return _fit(seen, lam, most, center, start, generator, 30, 1e-3)
+        return _fit(seen, lam, most, centre(seen), start, generator, 30, 1e-3)
 
     if penalty is None:
         path = (top * np.geomspace(0.9, 0.01, steps)).tolist()
@@ -95,7 +102,7 @@ def soft_impute(
     if penalty < 0.5 * top:  # from zero down: the rank grows, which is much faster than letting it shrink
         for lam in np.geomspace(top / 2, penalty, max(2, round(2 * np.log2(top / penalty))))[:-1]:
             start = fit(observations, float(lam), start)
-    found = _fit(observations, penalty, most, center, start, generator, sweeps, tol)
+    found = _fit(observations, penalty, most, centre(observations), start, generator, sweeps, tol)
     return replace(found, report={**found.report, **extra})
 
 
@@ -123,13 +130,12 @@ def _norm(biases: LowRank, seen: Observations, rng: np.random.Generator) -> floa
 
 
 def _fit(
-    seen: Observations, penalty: float, most: int, center: Center, start: LowRank | None, rng: np.random.Generator,
+    seen: Observations, penalty: float, most: int, biases: LowRank, start: LowRank | None, rng: np.random.Generator,
     sweeps: int, tol: float,
 ) -> LowRank:  # fmt: skip
     from scipy.sparse import csr_array
 
     m, n = seen.shape
-    biases = _center(seen, center)
     target = seen.values - biases.entries(seen.rows, seen.cols)
     R = csr_array((target, (seen.rows, seen.cols)), shape=(m, n), copy=True)
     R.sum_duplicates()

@@ -1,0 +1,353 @@
+"""low_rank: its posterior against dense algebra, its rank, its noise, its edges; folding in; intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from entrywise import LowRank, Observations
+from entrywise.exceptions import DataError, ParameterError
+from entrywise.intervals import calibrate, conformal
+from entrywise.linalg.variational import Fit
+from entrywise.passive import low_rank, soft_impute
+
+
+def problem(m, n, rank, share, noise, seed, biases=0.5):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)) / np.sqrt(max(rank, 1))
+    A = A + biases * rng.standard_normal((m, 1)) + biases * rng.standard_normal(n) + 3.0
+    mask = rng.random((m, n)) < share
+    i, j = np.nonzero(mask)
+    y = A[i, j] + noise * rng.standard_normal(len(i))
+    return A, mask, Observations.from_triplets(i, j, y, (m, n))
+
+
+def rmse(a, b):
+    return float(np.sqrt(np.mean((a - b) ** 2)))
+
+
+@pytest.mark.parametrize("each_noise", [False, True])
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_half_sweep_is_the_dense_posterior(each_noise, exact):
+    rng = np.random.default_rng(0)
+    m, n, k = 7, 5, 2
+    i, j = rng.integers(m, size=60), rng.integers(n, size=60)  # repeated entries
+    y, s2 = rng.standard_normal(60), rng.random(60) if each_noise else np.zeros(0)
+    fit = Fit.of(i, j, y, s2, (m, n), 1e-10)
+    fit.exact = exact
+    fit.grow(rng.standard_normal((m, k)), rng.standard_normal((n, k)))
+    fit.cols.mean[:, -1] = rng.standard_normal(n)
+    B = rng.standard_normal((n, k + 1, k + 1))
+    fit.cols.cov = B @ B.transpose(0, 2, 1) / 10
+    fit.cols.average = fit.cols.cov.mean(axis=0)
+    prior_mean, prior_cov, t2 = rng.standard_normal(k + 1), np.diag([1.0, 2.0, 0.5]), fit.t2
+    fit.rows.prior_mean, fit.rows.prior_cov = prior_mean, prior_cov
+    Z, C = fit.cols.mean, fit.cols.cov if exact else np.broadcast_to(fit.cols.average, fit.cols.cov.shape)
+    fit._half(fit.rows, fit.cols, keep=True)
+    squares = weights = 0.0
+    for row in range(m):
+        P, h = np.linalg.inv(prior_cov), np.linalg.inv(prior_cov) @ prior_mean
+        for t in np.flatnonzero(i == row):
+            w = 1 / (t2 + (s2[t] if each_noise else 0.0))
+            a = np.r_[Z[j[t], :k], 1.0]
+            E = np.zeros((k + 1, k + 1))
+            E[:k, :k] = C[j[t]][:k, :k]
+            P += w * (np.outer(a, a) + E)
+            h += w * (a * (y[t] - Z[j[t], k]) - np.r_[C[j[t]][:k, k], 0.0])
+            weights += w
+        np.testing.assert_allclose(fit.rows.mean[row], np.linalg.solve(P, h), rtol=1e-9)
+        np.testing.assert_allclose(fit.rows.cov[row], np.linalg.inv(P), rtol=1e-9)
+        x, Cx = fit.rows.mean[row], fit.rows.cov[row]
+        for t in np.flatnonzero(i == row):
+            w = 1 / (t2 + (s2[t] if each_noise else 0.0))
+            z, Cz = Z[j[t]], C[j[t]]
+            v, u = np.r_[z[:k], 1.0], np.r_[x[:k], 1.0]
+            spread = v @ Cx @ v + u @ Cz @ u + np.sum(Cx[:k, :k] * Cz[:k, :k])
+            squares += w * ((y[t] - x[:k] @ z[:k] - x[k] - z[k]) ** 2 + spread)
+    assert fit.t2 == pytest.approx(max(t2 + (squares - 60) / weights, 0.2 * t2), rel=1e-9)
+
+
+def test_the_evidence_never_falls():
+    _, _, seen = problem(40, 30, 2, 0.4, 0.3, 1)
+    fit = Fit.of(seen.rows, seen.cols, (seen.values - 3.0) / 2.0, np.zeros(0), seen.shape, 1e-10)
+    fit.sweep()
+    fit.grow(*fit.spectrum(2, np.random.default_rng(0))[:2])
+    found = []
+    for _ in range(30):
+        fit.sweep()
+        found.append(fit.evidence)
+    assert np.all(np.diff(found[2:]) > -1e-3 * np.abs(found[2:-1]))
+
+
+def test_variance_is_that_of_draws_from_the_posterior():
+    _, _, seen = problem(30, 20, 2, 0.5, 0.3, 2)
+    found = low_rank(seen, 2)
+    rng = np.random.default_rng(0)
+    i, j = 3, 7
+    x = rng.multivariate_normal(np.r_[found.left[i], found.row_offset[i]], found.row_cov[i], 200_000)
+    z = rng.multivariate_normal(np.r_[found.right[j], found.col_offset[j]], found.col_cov[j], 200_000)
+    draws = (x[:, :2] * z[:, :2]).sum(axis=1) + x[:, 2] + z[:, 2] + found.offset
+    assert found.entry(i, j) == pytest.approx(draws.mean(), abs=5e-3)
+    assert float(found.variance(i, j)) == pytest.approx(draws.var(), rel=0.02)
+    assert found.variance([[0], [1]], [0, 1, 2]).shape == (2, 3)
+
+
+@pytest.mark.parametrize(("rank", "seed"), [(0, 3), (1, 4), (3, 5), (5, 6)])
+def test_rank_and_noise_are_found(rank, seed):
+    A, mask, seen = problem(200, 150, rank, 0.3, 0.2, seed)
+    found = low_rank(seen)
+    assert found.rank == rank
+    assert np.sqrt(found.noise_variance) == pytest.approx(0.2, rel=0.05)
+    assert rmse(found.to_dense()[~mask], A[~mask]) < 0.12
+    given_rank = low_rank(seen, rank)
+    assert rmse(found.to_dense(), given_rank.to_dense()) < 0.02
+
+
+def test_too_high_a_rank_does_no_harm():
+    A, mask, seen = problem(150, 100, 2, 0.3, 0.2, 7)
+    right, high = low_rank(seen, 2, tol=1e-5, sweeps=200), low_rank(seen, 8, tol=1e-5, sweeps=200)
+    assert rmse(high.to_dense()[~mask], A[~mask]) < 1.05 * rmse(right.to_dense()[~mask], A[~mask])
+
+
+def test_known_noise_is_told_from_lack_of_fit_and_weighs_the_entries():
+    rng = np.random.default_rng(8)
+    A, _, seen = problem(120, 80, 2, 0.4, 0.0, 8)
+    sd = np.where(rng.random(len(seen)) < 0.5, 0.05, 1.0)
+    y = seen.values + sd * rng.standard_normal(len(seen))
+    known = Observations.from_triplets(seen.rows, seen.cols, y, seen.shape, noise=sd)
+    unknown = Observations.from_triplets(seen.rows, seen.cols, y, seen.shape)
+    weighted, plain = low_rank(known, 2), low_rank(unknown, 2)
+    assert rmse(weighted.to_dense(), A) < 0.5 * rmse(plain.to_dense(), A)
+    assert np.sqrt(weighted.lack_variance) < 0.05
+    assert weighted.noise_variance == pytest.approx(np.mean(sd**2))
+    rough = A + 0.3 * rng.standard_normal(A.shape)
+    y = rough[seen.rows, seen.cols] + 0.1 * rng.standard_normal(len(seen))
+    found = low_rank(Observations.from_triplets(seen.rows, seen.cols, y, seen.shape, noise=0.1), 2)
+    assert np.sqrt(found.lack_variance) == pytest.approx(0.3, rel=0.1)
+
+
+def test_a_repeated_entry_counts_as_often_as_it_is_listed():
+    rng = np.random.default_rng(9)
+    A, _, seen = problem(50, 40, 1, 0.4, 0.0, 9)
+    y = seen.values[:, None] + 0.5 * rng.standard_normal((len(seen), 4))
+    listed = Observations.from_triplets(
+        np.repeat(seen.rows, 4), np.repeat(seen.cols, 4), y.ravel(), seen.shape, noise=0.5, duplicates="keep"
+    )
+    averaged = Observations.from_triplets(seen.rows, seen.cols, y.mean(axis=1), seen.shape, noise=0.25)
+    a, b = (low_rank(o, 1, tol=1e-7, sweeps=300) for o in (listed, averaged))
+    # not equal: repeats cannot tell lack of fit from noise apart in the same way, but nearly
+    assert rmse(a.to_dense(), b.to_dense()) < 0.02
+    assert rmse(a.to_dense(), A) < 0.2
+
+
+def test_same_seed_same_result_at_any_number_of_threads(monkeypatch):
+    _, _, seen = problem(400, 300, 3, 0.5, 0.2, 10)
+    results = []
+    for threads in ("1", "2", "1"):
+        monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
+        results.append(low_rank(seen, sweeps=8))
+    for found in results[1:]:
+        np.testing.assert_array_equal(found.left, results[0].left)
+        np.testing.assert_array_equal(found.col_cov, results[0].col_cov)
+
+
+def test_a_start_saves_sweeps_and_ends_in_the_same_place():
+    _, _, seen = problem(150, 100, 3, 0.3, 0.2, 11)
+    whole = low_rank(seen, tol=1e-6, sweeps=300)
+    part = low_rank(seen.take(np.arange(len(seen)) % 20 > 0), tol=1e-4)
+    warm = low_rank(seen, start=part, tol=1e-4)
+    assert warm.rank == part.rank == 3
+    assert warm.report["sweeps"] < 10
+    assert rmse(warm.to_dense(), whole.to_dense()) < 0.02
+    grown = low_rank(seen, 4, start=part)
+    assert grown.rank == 4
+
+
+def test_large_problems_use_average_covariances_and_lose_nothing(monkeypatch):
+    import entrywise.linalg.variational as engine
+
+    A, mask, seen = problem(200, 150, 3, 0.3, 0.2, 12)
+    exact = low_rank(seen)
+    monkeypatch.setattr(engine, "EXACT_UP_TO", 10)
+    average = low_rank(seen)
+    assert average.rank == exact.rank
+    assert average.row_cov.shape == exact.row_cov.shape
+    assert rmse(average.to_dense()[~mask], A[~mask]) < 1.03 * rmse(exact.to_dense()[~mask], A[~mask])
+    ratio = average.variance([3, 4], [5, 6]) / exact.variance([3, 4], [5, 6])
+    assert np.all((ratio > 0.7) & (ratio < 1.4))
+
+
+def test_lines_with_nothing_known_get_the_prior_and_are_counted():
+    _, _, seen = problem(40, 30, 2, 0.5, 0.2, 13)
+    kept = seen.take((seen.rows != 7) & (seen.cols != 4))
+    found = low_rank(kept, 2)
+    assert found.row_counts[7] == 0
+    assert found.col_counts[4] == 0
+    assert np.all(np.isfinite(found.to_dense()))
+    others = np.delete(np.arange(30), 4)
+    assert np.all(found.variance(7, others) > found.variance(8, others).max())
+    np.testing.assert_allclose(found.row_cov[7], found.row_prior_cov, rtol=0.2, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-6, 1.0, 1e6, 1e140])
+def test_units_do_not_matter(scale):
+    _, _, seen = problem(60, 40, 2, 0.5, 0.2, 14)
+    one = low_rank(seen)
+    other = low_rank(Observations.from_triplets(seen.rows, seen.cols, scale * seen.values, seen.shape))
+    assert other.rank == one.rank
+    np.testing.assert_allclose(other.to_dense() / scale, one.to_dense(), rtol=1e-6)
+    np.testing.assert_allclose(np.sqrt(other.variance(0, 0)) / scale, np.sqrt(one.variance(0, 0)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((5, 4)),
+        np.full((5, 4), 7.0),
+        np.arange(6.0)[None, :],
+        np.arange(6.0)[:, None],
+        np.array([[2.0]]),
+        np.outer(np.arange(8.0), np.arange(5.0)),
+        np.where(np.eye(6) > 0, 1.0, np.nan),
+        np.full((3, 3), 1e140),
+    ],
+)
+def test_edges(X):
+    found = low_rank(Observations.from_dense(X))
+    assert found.shape == X.shape
+    assert np.all(np.isfinite(found.to_dense()))
+    known = ~np.isnan(X)
+    span = max(np.ptp(X[known]), 1e-9 * abs(X[known]).max(), 1e-300)
+    assert np.all(np.abs(found.to_dense()[known] - X[known]) <= span)
+    low, high = found.interval(0, 0, 0.9)
+    assert low <= found.entry(0, 0) <= high
+
+
+@given(
+    m=st.integers(1, 9),
+    n=st.integers(1, 9),
+    rank=st.integers(0, 4),
+    seed=st.integers(0, 10**6),
+    share=st.floats(0.1, 1.0),
+)
+@settings(max_examples=40)
+def test_anything_small_is_completed_with_finite_numbers(m, n, rank, seed, share):
+    rng = np.random.default_rng(seed)
+    count = max(1, int(share * m * n))
+    at = rng.permutation(m * n)[:count]
+    seen = Observations.from_triplets(at // n, at % n, rng.integers(-2, 3, count).astype(float), (m, n))
+    found = low_rank(seen, min(rank, m, n))
+    assert np.all(np.isfinite(found.to_dense()))
+    assert np.all(np.isfinite(found.variance(np.arange(m)[:, None], np.arange(n))))
+    assert np.abs(found.to_dense()).max() < 50
+
+
+def test_bad_parameters():
+    _, _, seen = problem(6, 5, 1, 0.9, 0.1, 15)
+    for call, words in (
+        (lambda: low_rank(seen, 6), "rank of low_rank must be in 0..5 for a 6 x 5 matrix, got 6"),
+        (lambda: low_rank(seen, -1), "rank"),
+        (lambda: low_rank(seen, sweeps=0), "sweeps"),
+        (lambda: low_rank(seen, start=LowRank(np.zeros((2, 1)), np.zeros((2, 1)))), "shape"),
+        (lambda: low_rank(seen, start=LowRank(np.zeros((6, 1)), np.zeros((5, 1)))), "posterior"),
+        (lambda: low_rank(seen, 1, start=low_rank(seen, 2)), "smaller"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            call()
+    with pytest.raises(DataError, match="1e150"):
+        low_rank(Observations.from_dense(np.full((3, 3), 1e200)))
+    with pytest.raises(DataError, match="at least one known entry"):
+        low_rank(Observations(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (3, 3)))
+
+
+def test_folding_in_a_row_is_nearly_fitting_with_it():
+    A, _, seen = problem(120, 60, 2, 0.5, 0.2, 16)
+    without = seen.take(seen.rows < 115)
+    small = Observations.from_triplets(without.rows, without.cols, without.values, (115, 60))
+    late = seen.take(seen.rows >= 115)
+    new = Observations.from_triplets(late.rows - 115, late.cols, late.values, (5, 60))
+    before = low_rank(small, 2)
+    folded = before.fold_in(new)
+    full = low_rank(seen, 2)
+    assert folded.shape == (5, 60)
+    assert rmse(folded.to_dense(), full.to_dense()[115:]) < 0.1
+    assert rmse(folded.to_dense(), A[115:]) < 1.2 * rmse(full.to_dense()[115:], A[115:])
+    low, high = folded.interval(0, np.arange(60), 0.9)
+    assert np.mean((low <= A[115]) & (A[115] <= high)) >= 0.75
+    column = Observations.from_triplets(small.rows[small.cols == 3], np.zeros(np.sum(small.cols == 3), int),
+                                        small.values[small.cols == 3], (115, 1))  # fmt: skip
+    again = before.fold_in(column, "columns")
+    assert rmse(again.to_dense()[:, 0], before.to_dense()[:, 3]) < 0.1
+
+
+def test_folding_in_matches_labels_and_refuses_strangers():
+    _, _, seen = problem(20, 4, 1, 0.9, 0.1, 17)
+    named = Observations.from_triplets(seen.rows, seen.cols, seen.values, seen.shape, col_labels=list("abcd"))
+    found = low_rank(named, 1)
+    straight = found.fold_in(Observations.from_triplets([0, 0], [1, 3], [1.0, 2.0], (1, 4), col_labels=list("abcd")))
+    mixed = found.fold_in(Observations.from_triplets([0, 0], [1, 0], [1.0, 2.0], (1, 2), col_labels=list("db")))
+    np.testing.assert_allclose(mixed.left, straight.left)
+    assert straight.row_counts[0] == 2
+    with pytest.raises(DataError, match="no column is called 'z'"):
+        found.fold_in(Observations.from_triplets([0], [0], [1.0], (1, 1), col_labels=["z"]))
+    with pytest.raises(DataError, match="must have shape"):
+        low_rank(seen, 1).fold_in(Observations.from_triplets([0], [0], [1.0], (1, 9)))
+    with pytest.raises(ParameterError, match="no prior"):
+        LowRank(np.ones((2, 1)), np.ones((2, 1))).fold_in(Observations.from_triplets([0], [0], [1.0], (1, 2)))
+
+
+@pytest.mark.parametrize("completer", [low_rank, soft_impute])
+def test_conformal_intervals_cover(completer):
+    covered = []
+    for seed in range(3):
+        A, mask, seen = problem(100, 70, 2, 0.4, 0.3, 20 + seed)
+        found = conformal(seen, completer, rng=seed, **({"max_rank": 6} if completer is soft_impute else {}))
+        i, j = np.nonzero(~mask)
+        y = A[i, j] + 0.3 * np.random.default_rng(seed).standard_normal(len(i))
+        low, high = found.interval(i, j, 0.9)
+        covered.append(np.mean((low <= y) & (y <= high)))
+        assert found.report["held_out"] == len(found.scores)
+        assert found.report["held_out_rmse"] < 1.0
+    assert 0.86 < np.mean(covered) < 0.95
+
+
+def test_split_conformal_rank_is_the_textbook_one():
+    found = LowRank(np.zeros((1, 1)), np.zeros((99, 1)))
+    held = Observations.from_triplets(np.zeros(99, int), np.arange(99), np.arange(1.0, 100.0), (1, 99))
+    found = calibrate(found, held)
+    assert found.interval(0, 0, 0.9).high == 90.0  # ceil(100 * 0.9)
+    assert found.interval(0, 0, 0.999).high >= 99.0  # too few: the Gaussian fallback, never below the largest
+    with pytest.raises(ParameterError, match="level"):
+        found.interval(0, 0, 1.0)
+    with pytest.raises(ParameterError, match="no uncertainty"):
+        LowRank(np.zeros((1, 1)), np.zeros((1, 1))).interval(0, 0)
+
+
+def test_too_few_observations_fall_back_to_the_model_and_say_so():
+    _, _, seen = problem(8, 6, 1, 0.9, 0.2, 25)
+    found = conformal(seen)
+    assert found.scores is None
+    assert "too few" in found.report["interval"]
+    low, high = found.interval(0, 0, 0.9)
+    assert low < found.entry(0, 0) < high
+    narrow = found.interval(0, 0, 0.9, of="truth")
+    assert narrow.high - narrow.low < high - low
+
+
+def test_saving_keeps_the_posterior(tmp_path):
+    _, _, seen = problem(30, 20, 2, 0.6, 0.2, 26)
+    named = Observations.from_triplets(
+        seen.rows, seen.cols, seen.values, seen.shape, row_labels=[f"r{i:03}" for i in range(30)]
+    )
+    found = conformal(named)
+    found.save(tmp_path / "found.npz")
+    again = LowRank.load(tmp_path / "found.npz")
+    for level in (0.5, 0.9):
+        np.testing.assert_array_equal(again.interval(0, [1, 2], level), found.interval(0, [1, 2], level))
+    assert again.row_labels == found.row_labels
+    assert again.col_labels is None
+    assert again.report["rank"] == found.rank
+    new = Observations.from_triplets([0, 0], [1, 2], [1.0, 2.0], (1, 20))
+    np.testing.assert_array_equal(again.fold_in(new).left, found.fold_in(new).left)
