@@ -177,7 +177,7 @@ def test_blocks_equal_columns_one_by_one():
     one, many = Schur(np.diag(A)), Schur(np.diag(A), noise=1e-9)
     for p in (3, 7, 20):
         one.take(p, A[:, p].copy())
-    many.take_block(np.array([3, 7, 20]), A[:, [3, 7, 20]].copy())
+    many.take_block(np.array([3, 7, 20]), A[[3, 7, 20]])
     np.testing.assert_allclose(one.F, many.F, atol=1e-13)
     np.testing.assert_allclose(one.residual, many.residual, atol=1e-13)
     np.testing.assert_allclose(

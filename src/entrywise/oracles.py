@@ -115,24 +115,28 @@ class KernelOracle(_Counting):
         self.kernel = kernel
         self.params = params
         if isinstance(kernel, str) and kernel not in KERNELS:
-            raise ParameterError(f"kernel must be one of {', '.join(KERNELS)}, or a function of two sets of points, got {kernel!r}")
+            raise ParameterError(
+                f"kernel must be one of {', '.join(KERNELS)}, or a function of two sets of points, got {kernel!r}"
+            )
         if kernel == "rbf":
             self.params.setdefault("gamma", 1.0 / self.X.shape[1])
-            self._squares = np.einsum("nd,nd->n", self.X, self.X)
+            gamma, squares = self.params["gamma"], np.einsum("nd,nd->n", self.X, self.X)[:, None]
+            one = np.ones_like(squares)
+            # one product gives the exponent: -gamma |x - y|^2 = (x, |x|^2, 1) . (2 gamma y, -gamma, -gamma |y|^2)
+            self._left = np.hstack([self.X, squares, one])
+            self._right = np.hstack([2 * gamma * self.X, -gamma * one, -gamma * squares])
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return the kernel between two sets of points, shape (len(rows), len(cols))."""
-        every = len(rows) == len(self.X) and bool(rows[0] == 0) and bool(np.all(np.diff(rows) == 1))
-        X, Y = (self.X if every else self.X[rows]), self.X[cols]
         if self.kernel == "rbf":
-            K = X @ Y.T
-            K *= -2.0
-            K += (self._squares if every else self._squares[rows])[:, None]
-            K += self._squares[cols][None, :]
-            np.maximum(K, 0.0, out=K)
-            K[rows[:, None] == cols[None, :]] = 0.0
-            K *= -self.params["gamma"]
+            K = self._left[rows] @ _whole(self._right, cols).T
+            np.minimum(K, 0.0, out=K)
+            order = np.argsort(cols, kind="stable")
+            at = np.minimum(np.searchsorted(cols, rows, sorter=order), len(cols) - 1)
+            same = np.flatnonzero(cols[order[at]] == rows)
+            K[same, order[at[same]]] = 0.0
             return np.asarray(np.exp(K, out=K))
+        X, Y = self.X[rows], _whole(self.X, cols)
         if callable(self.kernel):
             return np.asarray(self.kernel(X, Y, **self.params), dtype=np.float64)
         from sklearn.metrics.pairwise import pairwise_kernels
@@ -167,12 +171,12 @@ class KernelOracle(_Counting):
             step = max(1, 2**21 // size)  # several columns over the same rows: one product a block
             heads = cols[bounds[:-1]]
             for k in range(0, len(heads), step):
-                block = self.block(rows[:size], heads[k : k + step])
-                answers[k * size : (k + block.shape[1]) * size] = block.T.ravel()
+                block = self.block(heads[k : k + step], rows[:size])
+                answers[k * size : (k + len(block)) * size] = block.ravel()
             return answers
         if len(ends) < len(batch) // 4:
             for a, b in itertools.pairwise(bounds):
-                answers[a:b] = self.block(rows[a:b], cols[a : a + 1])[:, 0]
+                answers[a:b] = self.block(cols[a : a + 1], rows[a:b])[0]
             return answers
         I, i = np.unique(rows, return_inverse=True)
         J, j = np.unique(cols, return_inverse=True)
@@ -187,6 +191,11 @@ class KernelOracle(_Counting):
         if self.kernel == "rbf":
             return np.asarray(np.exp(-self.params["gamma"] * np.sum((self.X[rows] - self.X[cols]) ** 2, axis=1)))
         return np.array([self.block(rows[k : k + 1], cols[k : k + 1])[0, 0] for k in range(len(rows))])
+
+
+def _whole(X: Array, index: Indices) -> Array:
+    """Return ``X[index]``, without copying when that is all of X."""
+    return X if len(index) == len(X) and index[0] == 0 and np.all(np.diff(index) == 1) else X[index]
 
 
 class BernoulliOracle(_Counting):

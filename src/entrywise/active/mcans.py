@@ -104,7 +104,7 @@ def adaptive_nystrom(
             while state.rank < most and not _done(state, trace, max_error, trace_error):
                 if block is None:
                     p = _pivot(state, order, generator)
-                    state.take(p, np.array((yield Batch.column(p, n))))  # 7
+                    state.take(p, (yield Batch.column(p, n)))  # 7
                 else:
                     yield from _random_block(state, min(block, most - state.rank), generator)
         status = "finished"
@@ -133,7 +133,7 @@ def _given(
             return
         floor = 64 * EPS * np.sqrt(n) * (state.rank + 1) * state.scale if max_error is None else max_error
         if state.residual[c] > floor + 4.0 * state.reach()[c] * (state.noise > 0):  # 5
-            state.take(c, np.array((yield Batch.column(c, n))))  # 6, 7
+            state.take(c, (yield Batch.column(c, n)))  # 6, 7
 
 
 def _random_block(state: Schur, size: int, rng: np.random.Generator) -> Asking[None]:
@@ -150,7 +150,7 @@ def _random_block(state: Schur, size: int, rng: np.random.Generator) -> Asking[N
         H[b, a] = H[a, b]
     kept = picked[rejection_cholesky(H, rng)]
     columns = yield Batch.columns(kept, n)
-    state.take_block(kept, np.array(columns).reshape(len(kept), n).T)
+    state.take_block(kept, columns.reshape(len(kept), n))
 
 
 def _pivot(state: Schur, order: Order, rng: np.random.Generator) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsm
 
 from entrywise.exceptions import NotPSD
 from entrywise.queries import Array, Indices
@@ -76,26 +77,30 @@ class Schur:
 
     def take(self, p: int, column: Array) -> None:
         """Eliminate column p, given whole."""
-        self.take_block(np.array([p]), column[:, None])
+        self.take_block(np.array([p]), column[None, :])
 
     def take_block(self, pivots: Indices, columns: Array) -> None:
-        """Eliminate several columns at once, given whole as an (n, b) array; its memory is overwritten."""
+        """Eliminate several columns at once, given whole as a (b, n) array, one a row."""
         k, b = self.rank, len(pivots)
         self._make_room(k + b)
-        C = columns.T  # (b, n)
+        new = self._rows[k : k + b]
         if k:
-            C -= self.F[:, pivots].T @ self.F
-        block = C[:, pivots]
-        block = 0.5 * (block + block.T)
+            np.matmul(self.F[:, pivots].T, self.F, out=new)
+            np.subtract(columns, new, out=new)
+        else:
+            new[:] = columns
+        block = new[:, pivots]
         try:
-            L = np.linalg.cholesky(block)
+            L = np.linalg.cholesky(0.5 * (block + block.T))
         except np.linalg.LinAlgError:
             worst = int(pivots[np.argmin(np.diag(block))])
             raise NotPSD(
                 f"the answers at {pivots.tolist()} make no PSD matrix (entry ({worst}, {worst})); check them, or state noise="
             ) from None
-        new = self._rows[k : k + b]
-        new[:] = C / L[0, 0] if b == 1 else solve_triangular(L, C, lower=True, check_finite=False)
+        if b == 1:
+            new /= L[0, 0]
+        else:
+            new[:] = dtrsm(1.0, L, new.T, side=1, lower=1, trans_a=1, overwrite_b=1).T  # L^-1 new, in place
         if self._weights is not None:
             G = solve_triangular(L, new, lower=True, trans=1, check_finite=False)  # (b, n) new weights
             old = self._weights[:k]
