@@ -57,7 +57,7 @@ class Observations:
         if self._checked:
             return
         rows, cols = _indices(self.rows, "rows"), _indices(self.cols, "cols")
-        values = np.ascontiguousarray(self.values, dtype=np.float64)
+        values = np.array(self.values, dtype=np.float64)
         if values.ndim != 1 or not rows.shape == cols.shape == values.shape:
             raise DataError(
                 f"rows, cols and values must be flat and equally long, got {rows.shape}, {cols.shape} and {values.shape}"
