@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +55,12 @@ class Labels:
     def name(self, i: int, j: int) -> str:
         """Return how entry (i, j) is called in messages."""
         return f"({self.row(i)}, {self.col(j)})"
+
+    def translate(self, words: str) -> str:
+        """Return a plan's message with the entries it names called by their labels."""
+        if self.rows is None and self.cols is None:
+            return words
+        return re.sub(r"\((\d+), (\d+)\)", lambda found: self.name(int(found[1]), int(found[2])), words)
 
     def index(self, row: Any, col: Any) -> tuple[int, int]:
         """Return (i, j) of an entry given by its labels, or by its numbers where there are none."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from entrywise import __version__
 from entrywise.budget import Ledger
-from entrywise.exceptions import ReplayDiverged
+from entrywise.exceptions import EntrywiseError, ReplayDiverged
 from entrywise.queries import Array, Checkpoint, Indices
 from entrywise.results import Result
 from entrywise.run import Memory, Run, _diverged
@@ -19,6 +19,14 @@ from entrywise.study.sql import SQLStore
 from entrywise.study.store import Asked, BatchRow, Record, Step, digest
 
 Known = Mapping[str, tuple[Indices, Indices, Array]]
+
+
+class Refused(Exception):
+    """A plan that does not take what the log says of a batch."""
+
+    def __init__(self, batch: int, error: EntrywiseError) -> None:
+        super().__init__(str(error))
+        self.batch, self.error = batch, error
 
 
 @dataclass
@@ -59,11 +67,12 @@ def step(run: Run, since: int) -> Step:
     return Step(asked, state, fresh, run.checkpoint_at - since, __version__)
 
 
-def resume(store: SQLStore, record: Record, live: Live | None) -> Live:
+def resume(store: SQLStore, record: Record, live: Live | None, until: int | None = None) -> Live:
     """Return a run that was told every complete batch of the log; the open one is compared, not told.
 
-    `live` is brought up to date when it can be; a correction since then makes it start afresh. With a
-    checkpoint, the batches before it are only remembered.
+    With `until`, the batches from that number on are left out. `live` is brought up to date when it can
+    be; a correction since then makes it start afresh. With a checkpoint, the batches before it are only
+    remembered.
     """
     if live is None or live.rewinds != record.rewinds or live.run.failure is not None:
         live = _begin(store, record)
@@ -75,10 +84,13 @@ def resume(store: SQLStore, record: Record, live: Live | None) -> Live:
     for k, row in enumerate(rows):
         if row.dead:
             continue
+        if row.number == until:
+            break
         index = len(live.numbers)
         asked = live.run.log[index].batch if index < live.run.number else live.run.batch
         if asked is None or digest(asked) != row.digest:
-            raise ReplayDiverged(_diverged(live.run.plan, row.number, asked, store.batch(record.id, row.number)))
+            words = _diverged(live.run.plan, row.number, asked, store.batch(record.id, row.number))
+            raise Refused(row.number, ReplayDiverged(words))
         live.numbers.append(row.number)
         if index < live.run.number:  # memory answered it whole
             continue
@@ -90,7 +102,10 @@ def resume(store: SQLStore, record: Record, live: Live | None) -> Live:
         given: Any = answers[at]
         if np.isnan(given).any():
             given = [None if np.isnan(x) else x for x in given]
-        live.run.tell(given, at)
+        try:
+            live.run.tell(given, at)
+        except EntrywiseError as error:
+            raise Refused(row.number, error) from error
     return live
 
 
@@ -129,6 +144,9 @@ def _remember_withdrawn(store: SQLStore, record: Record, run: Run, later: Sequen
 
 
 def best_so_far(store: SQLStore, record: Record) -> Result:
-    """Return the result of a copy of the run that is ended where the log ends."""
-    live = resume(store, record, None)
+    """Return the result of a copy of the run that is ended where the log ends, or where the plan refuses it."""
+    try:
+        live = resume(store, record, None)
+    except Refused as refused:
+        live = resume(store, record, None, until=refused.batch)
     return live.run.exhaust()

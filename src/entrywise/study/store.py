@@ -19,6 +19,8 @@ from entrywise.queries import Array, Batch, Checkpoint, Indices
 Naming = Callable[[int, int], str]  # (row, col) -> how messages call the entry
 Blaming = Callable[[int], str]  # number of an answer -> where it came from
 
+Workers = str | list[str | None] | None  # who tells: one for all answers, or one for each
+
 
 @dataclass(frozen=True)
 class Record:
@@ -137,9 +139,7 @@ class Store(Protocol):
     def release(self, study: int, worker: str | None) -> int:
         """Take back what a worker (or everybody) holds; return how many questions that were."""
 
-    def put(
-        self, record: Record, told: Told, worker: str | None, now: float, name: Naming, blame: Blaming
-    ) -> int:  # fmt: skip
+    def put(self, record: Record, told: Told, worker: Workers, now: float, name: Naming, blame: Blaming) -> int:
         """Keep answers, all of them or none; return how many were new."""
 
     def complete(self, study: int) -> bool:

@@ -20,7 +20,7 @@ from entrywise.results import Certificate, Result
 from entrywise.study import change, replay, report
 from entrywise.study.entries import Labels, Question, parse
 from entrywise.study.sql import SQLStore
-from entrywise.study.store import Blaming, Leased, Record, Told
+from entrywise.study.store import Blaming, Leased, Record, Told, Workers
 
 
 class Study:
@@ -152,7 +152,7 @@ class Study:
         return found
 
     def tell(
-        self, answers: Mapping[str, Any] | Iterable[Any], worker: str | None = None, *, blame: Blaming | None = None
+        self, answers: Mapping[str, Any] | Iterable[Any], worker: Workers = None, *, blame: Blaming | None = None
     ) -> int:
         """Keep answers, all of them or none; return how many were new.
 
@@ -164,14 +164,17 @@ class Study:
         blame = blame or (lambda k: f"answer {k}: ")
         return self.put(parse(self.store, self._record, self.labels, answers, blame), worker, blame=blame)
 
-    def put(self, told: Told, worker: str | None = None, *, blame: Blaming | None = None) -> int:
+    def put(self, told: Told, worker: Workers = None, *, blame: Blaming | None = None) -> int:
         """Do what :meth:`tell` does for answers by columns: the way for many answers at once."""
         if not len(told.value):
             return 0
         blame = blame or (lambda k: f"answer {k}: ")
         new = self.store.put(self._record, told, worker, self.clock(), self.labels.name, blame)
         if self.store.complete(self._record.id):
-            self.advance()
+            try:
+                self.advance()
+            except EntrywiseError as error:
+                raise type(error)(f"the answers are kept, but {self._record.plan} cannot go on: {error}") from error
         return new
 
     def advance(self) -> Record:
@@ -189,12 +192,14 @@ class Study:
     def _step(self, record: Record) -> None:
         try:
             live = replay.resume(self.store, record, self._live)
-        except EntrywiseError as error:
+        except replay.Refused as refused:
             self._live = None
             if self.store.record(self.name).cursor != record.cursor:
                 return  # somebody else moved it meanwhile
-            self.store.trouble(record, f"{type(error).__name__}: {error}")
-            raise
+            kind = type(refused.error)
+            words = self.labels.translate(str(refused))
+            self.store.trouble(record, f"{kind.__name__}: {words}")
+            raise kind(words) from refused.error
         self._live = live
         step = replay.step(live.run, len(live.numbers))
         if self.store.install(record, step, self.clock()):
@@ -210,10 +215,10 @@ class Study:
                         self._live = replay.resume(self.store, record, self._live)
                         return self._live.run.result
                 found = replay.best_so_far(self.store, record)
-            except EntrywiseError:
+            except replay.Refused as refused:
                 if self.store.record(self.name).cursor != record.cursor:
-                    continue
-                raise
+                    continue  # somebody else moved it meanwhile
+                raise type(refused.error)(self.labels.translate(str(refused))) from refused.error
             words = "stopped" if record.state == "closed" else "running"
             return replace(found, cost=report.money(self.store, record, self.clock())["spent"], status=words)
 

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from entrywise.exceptions import TellError
 from entrywise.study.database import Database
 from entrywise.study.schema import answers, batches, pending, questions, retired, studies
-from entrywise.study.store import Blaming, Naming, Record, Told
+from entrywise.study.store import Blaming, Naming, Record, Told, Workers
 
 FAILED = 1.0  # a lease that ended long ago: failed questions are handed out after those never tried
 
@@ -32,8 +32,9 @@ class Tells:
 
     database: Database
 
-    def put(self, record: Record, told: Told, worker: str | None, now: float, name: Naming, blame: Blaming) -> int:
+    def put(self, record: Record, told: Told, worker: Workers, now: float, name: Naming, blame: Blaming) -> int:
         """Keep answers, all of them or none; return how many were new."""
+        workers = list(worker) if isinstance(worker, list) else [worker] * len(told.value)
         numbers = list(zip(told.batch.tolist(), told.position.tolist(), strict=True))
         which: dict[tuple[int, int], int] = {}
         for k, key in enumerate(numbers):
@@ -52,15 +53,15 @@ class Tells:
             for batch, positions in _by_batch(list(stays)):
                 held |= self._fail(connection, record.id, batch, positions)
             for key, question in held.items():
-                _check_lease(key, question, worker, name, lambda key=key: blame(which[key]))
+                _check_lease(key, question, workers[which[key]], name, lambda key=key: blame(which[key]))
             missing = [k for key, k in which.items() if key not in held]
             repeats = self._explain(connection, record, told, missing, name, blame) if missing else []
             new = [which[key] for key in held if key not in stays]
-            self.database.insert(connection, answers, _rows(record.id, told, new, worker, now) | {"source": "told"})
+            self.database.insert(connection, answers, _rows(record.id, told, new, workers, now) | {"source": "told"})
             failed = [k for k in again if numbers[k] in held and not held[numbers[k]].failed]
             for ks, reason in ((repeats, "repeat"), (failed, "failed")):
                 extra = {"reason": reason, "retired_at": now}
-                self.database.insert(connection, retired, _rows(record.id, told, ks, worker, now) | extra)
+                self.database.insert(connection, retired, _rows(record.id, told, ks, workers, now) | extra)
             return len(new) + len(repeats) + len(failed)
 
         return self.database.write(keep)
@@ -209,7 +210,7 @@ def _by_batch(keys: list[tuple[int, int]]) -> list[tuple[int, list[int]]]:
     return [(batch, sorted(grouped[batch])) for batch in sorted(grouped)]
 
 
-def _rows(study: int, told: Told, ks: list[int], worker: str | None, now: float) -> dict[str, Any]:
+def _rows(study: int, told: Told, ks: list[int], workers: list[str | None], now: float) -> dict[str, Any]:
     failed = told.failed[ks].tolist()
     values = [None if bad else x for x, bad in zip(told.value[ks].tolist(), failed, strict=True)]
     return {
@@ -218,7 +219,7 @@ def _rows(study: int, told: Told, ks: list[int], worker: str | None, now: float)
         "position": told.position[ks],
         "value": values,
         "failed": failed,
-        "worker": worker,
+        "worker": [workers[k] for k in ks],
         "told_at": now,
     }
 

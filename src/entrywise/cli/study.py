@@ -1,0 +1,220 @@
+"""``entrywise study``: questions and answers kept in a database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from entrywise.cli._shared import Format, FormatOption, emit, say
+
+study = typer.Typer(
+    name="study",
+    help="Ask and tell over weeks, with colleagues: a plan kept in a database (a file, or postgresql://...).",
+    no_args_is_help=True,
+)
+
+Where = Annotated[str, typer.Argument(help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE")]
+Name = Annotated[str, typer.Argument(help="The study.", metavar="STUDY")]
+Worker = Annotated[str | None, typer.Option(help="Who measures.")]
+
+
+@study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def create(
+    context: typer.Context,
+    database: Where,
+    name: Name,
+    plan: Annotated[str, typer.Option(help="A method (`entrywise methods active`), or module:function.")],
+    rows: Annotated[
+        str | None, typer.Option(help="CSV whose first column names the rows (both axes if symmetric).")
+    ] = None,
+    cols: Annotated[str | None, typer.Option(help="CSV whose first column names the columns.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed; drawn and recorded when left out.")] = None,
+    budget: Annotated[float | None, typer.Option(help="Never exceeded.")] = None,
+    price: Annotated[list[str] | None, typer.Option(help="mode=number; may be given several times.")] = None,
+    known: Annotated[str | None, typer.Option(help="CSV of entries known beforehand: row, col, value.")] = None,
+) -> None:
+    """Make a study. Parameters of the plan are options of their own, such as --rank 12.
+
+    Example: entrywise study create lab.db kinase --plan adaptive-nystrom --rows compounds.csv --rank 12 --seed 1
+    """
+    from entrywise.cli._study_files import known_of, labels_of, params_of, prices_of
+    from entrywise.study import Study
+
+    names, others = labels_of(rows), labels_of(cols)
+    both = others if others is not None else names
+    found = Study.create(
+        database,
+        name,
+        plan=plan,
+        params=params_of(context.args),
+        seed=seed,
+        budget=budget,
+        prices=prices_of(price or []),
+        known=None if known is None else known_of(known, names, both),
+        rows=names,
+        cols=others,
+    )
+    now = found.status()
+    say(
+        f"study {name!r} is {now['state']}: {now['open']} questions to ask, {now['reserved']:g} reserved, seed {now['seed']}"
+    )
+
+
+@study.command()
+def ask(
+    database: Where,
+    name: Name,
+    limit: Annotated[int | None, typer.Option(help="At most so many questions.")] = None,
+    worker: Worker = None,
+    lease: Annotated[float, typer.Option(help="Seconds until others may ask for the same.")] = 7 * 86400.0,
+    format: FormatOption = Format.csv,
+) -> None:
+    """Hand out questions: fill in the column `value` (a number, or failed) and tell the file.
+
+    Example: entrywise study ask lab.db kinase --limit 20 --worker bench-2 > todo.csv
+    """
+    from entrywise.study import Study
+
+    found = Study.open(database, name)
+    questions = found.ask(limit, worker, lease)
+    columns = ("study", "id", "row", "col", "mode", "price", "unit", "arm", "probability", "worker", "until", "value")
+    emit(
+        columns,
+        (
+            (name, q.id, q.row, q.col, q.mode, q.price, q.unit, q.arm, q.probability, worker, _date(q.until), None)
+            for q in questions
+        ),
+        format,
+    )
+    if not questions:
+        now = found.status()
+        words = (
+            f"{now['leased']} questions are held by others"
+            if now["state"] == "open"
+            else f"the study is {now['state']}"
+        )
+        say(f"nothing to ask: {words}")
+
+
+@study.command()
+def tell(
+    database: Where,
+    name: Name,
+    file: Annotated[str, typer.Argument(help="CSV with a column value, and id or row and col; - is stdin.")],
+    worker: Worker = None,
+) -> None:
+    """Keep answers: all of the file or nothing; the same file twice is harmless, lines without a value are skipped.
+
+    Example: entrywise study tell lab.db kinase done.csv
+    """
+    from entrywise.cli._study_files import answers_of
+    from entrywise.study import Study
+
+    given = answers_of(file, name, worker)
+    found = Study.open(database, name)
+    new = found.tell(given.items, given.workers, blame=given.blame)
+    now = found.status()
+    say(f"{new} new answers of {len(given.items)}; the study is {now['state']}, {now['open']} questions are open")
+    if now["trouble"]:
+        say(now["trouble"], style="yellow")
+
+
+@study.command()
+def status(database: Where, name: Name, format: FormatOption = Format.table) -> None:
+    """Say where a study stands: state, open and leased questions, money, troubles.
+
+    Example: entrywise study status lab.db kinase --format json
+    """
+    from entrywise.study import Study
+
+    now = Study.open(database, name).status()
+    now["created_at"] = _date(now["created_at"])
+    now["workers"] = [{**w, "until": _date(w["until"])} for w in now["workers"]]
+    _one(now, format, f"study {name}")
+
+
+@study.command("list")
+def list_(database: Where, format: FormatOption = Format.table) -> None:
+    """List the studies of a database.
+
+    Example: entrywise study list lab.db
+    """
+    from entrywise.study import SQLStore
+
+    found = SQLStore(database, must_exist=True).records()
+    rows = [(r.name, r.plan, r.state, r.current, r.budget, r.parent, _date(r.created_at)) for r in found]
+    emit(("name", "plan", "state", "batch", "budget", "parent", "created"), rows, format)
+
+
+@study.command()
+def log(database: Where, name: Name, format: FormatOption = Format.table) -> None:
+    """Print all that was asked and answered, what no longer stands included.
+
+    Example: entrywise study log lab.db kinase --format csv > log.csv
+    """
+    from entrywise.study import Study
+
+    columns: tuple[str, ...] = ("id", "row", "col", "value", "worker", "told_at", "what")
+    if format is not Format.table:
+        columns = ("id", "row", "col", "mode", "price", "arm", "probability", "value", "failed", *columns[4:])
+    lines = Study.open(database, name).log()
+    blank = "" if format is Format.table else None
+    lines = ({**x, "told_at": _date(x["told_at"])} for x in lines)
+    emit(columns, ([blank if x[c] is None else x[c] for c in columns] for x in lines), format)
+
+
+@study.command()
+def result(
+    database: Where,
+    name: Name,
+    entries: Annotated[
+        str | None, typer.Option(help="CSV with columns row, col: print these completed entries.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print every completed entry.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Save the result (npz), for Result.load.")] = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """Print the result, or the best one so far: what it is, what it cost, what is certified.
+
+    Example: entrywise study result lab.db kinase --entries wanted.csv --format csv
+    """
+    from entrywise.cli._study_results import completed, summary
+    from entrywise.study import Study
+
+    here = Study.open(database, name)
+    found = here.result()
+    if out is not None:
+        found.save(out)
+        say(f"the result is in {out}")
+    if entries is not None or everything:
+        emit(("row", "col", "value"), completed(found, here.labels, entries), format)
+    else:
+        _one(summary(found), format, f"result of {name}")
+
+
+@study.command()
+def certificate(database: Where, name: Name, format: FormatOption = Format.table) -> None:
+    """Print what is promised about the result, in numbers, and what that assumes.
+
+    Example: entrywise study certificate lab.db kinase
+    """
+    from entrywise.study import Study
+
+    found = Study.open(database, name).result()
+    rows = [(c.statement, c.value, "; ".join(c.assumes), "; ".join(c.checked), c.vacuous) for c in found.certificates]
+    emit(("statement", "value", "assumes", "checked", "vacuous"), rows, format)
+
+
+def _date(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _one(found: dict[str, Any], format: Format, title: str) -> None:
+    """Print one object: a line a property in tables, one line in CSV, one object in JSON."""
+    if format is Format.table:
+        emit(("what", "value"), [(k, "-" if v is None else v) for k, v in found.items()], format, title=title)
+    else:
+        emit(tuple(found), [tuple(found.values())], format)
