@@ -19,6 +19,7 @@ from entrywise.exceptions import ParameterError
 from entrywise.queries import Array, Indices
 
 JACOBI_STEPS = 60  # the diagonal alone is tried first, and kept where it converges within this many iterations
+DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 
 
 class Tree(NamedTuple):
@@ -250,20 +251,51 @@ class Laplacian:
         return p
 
     def resistances(self, i: ArrayLike, j: ArrayLike, rtol: float = 1e-10) -> Array:
-        """Return the effective resistance between i and j, one solve a pair; infinite across components."""
+        """Return the effective resistances between i and j, shapes broadcast; infinite across components.
+
+        One solve a pair or one a node, whichever is fewer; a dense inverse where the graph is small.
+        """
         a, b = np.broadcast_arrays(np.asarray(i, np.int64), np.asarray(j, np.int64))
         part = self.components[1]
-        found = np.empty(a.shape)
-        for at in np.ndindex(a.shape):
-            u, v = int(a[at]), int(b[at])
-            if u == v or part[u] != part[v]:
-                found[at] = 0.0 if u == v else np.inf
-                continue
-            e = np.zeros(self.n)
-            e[u], e[v] = 1.0, -1.0
-            x = self.solve(e, rtol)
-            found[at] = x[u] - x[v]
+        found = np.where(a == b, 0.0, np.inf)
+        ask = np.flatnonzero((part[a] == part[b]) & (a != b))
+        u, v = a.ravel()[ask], b.ravel()[ask]
+        named = np.unique(np.r_[u, v])
+        if self.n <= DENSE and len(u) > 8 and self.weights.max() <= 1e10 * self.weights.min():
+            G = self.inverse()
+            R = G[u, u] + G[v, v] - 2.0 * G[u, v]
+        elif len(named) < len(u):
+            at_u, at_v = np.asarray(np.searchsorted(named, u)), np.asarray(np.searchsorted(named, v))
+            own, cross = np.empty(len(named)), np.empty(len(u))
+            for k, node in enumerate(named):
+                x = self._response(node, -1, rtol)
+                own[k] = x[node]
+                cross[at_u == k] = x[v[at_u == k]]
+            R = own[at_u] + own[at_v] - 2.0 * cross
+        else:
+            R = np.empty(len(u))
+            for k, (s, t) in enumerate(zip(u, v, strict=True)):
+                x = self._response(s, t, rtol)
+                R[k] = x[s] - x[t]
+        found.flat[ask] = R
         return found
+
+    def _response(self, source: int, sink: int, rtol: float) -> Array:
+        """Return the potentials when a unit flows in at `source` and out at `sink` (-1: everywhere alike)."""
+        e = np.zeros(self.n)
+        e[source] = 1.0
+        if sink >= 0:
+            e[sink] = -1.0
+        return self.solve(e, rtol)
+
+    def inverse(self) -> Array:
+        """Return an inverse up to a constant in each component, of shape (n, n): for small graphs."""
+        L = np.diag(np.bincount(np.r_[self.i, self.j], np.r_[self.weights, self.weights], self.n).astype(np.float64))
+        np.subtract.at(L, (np.r_[self.i, self.j], np.r_[self.j, self.i]), np.r_[self.weights, self.weights])
+        part = self.components[1]
+        typical = float(np.median(L.diagonal()[L.diagonal() > 0])) if len(self.i) else 1.0
+        L += (part[:, None] == part[None, :]) * (typical / np.bincount(part)[part])
+        return np.asarray(np.linalg.inv(L))
 
     def _per_edge(self, differences: ArrayLike) -> Array:
         d = np.asarray(differences, np.float64)
