@@ -26,7 +26,7 @@ from entrywise.queries import Array, Asking, Batch, Checkpoint, Indices, Prices,
 from entrywise.results import Certificate, PSDFactor
 from entrywise.run import Memory
 
-EXPLORE = 0.2  # of the budget for the low-rank picture
+EXPLORE = 0.25  # of the budget for the low-rank picture
 STRANGERS = 0.25  # of the finalists drawn at random: what halving would have found without the picture
 FIRST = 4  # phases of the exploration; halving rounds are the phases after them
 
@@ -89,7 +89,7 @@ def best_pair(
 
     Notes
     -----
-    A fifth of the budget draws a low-rank picture (:func:`~entrywise.active.stochastic_nystrom`). The pairs that look best
+    A quarter of the budget draws a low-rank picture (:func:`~entrywise.active.stochastic_nystrom`). The pairs that look best
     in it, and a quarter of random strangers, then go through sequential halving, where the picture counts as a single
     answer. The strangers are the automatic choice between low rank and plain halving: if the picture
     misleads, a stranger wins.
