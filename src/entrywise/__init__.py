@@ -9,15 +9,16 @@ import importlib
 from typing import Any
 
 from entrywise.budget import Ledger
+from entrywise.complete import complete
 from entrywise.observations import Observations
-from entrywise.play import play  # here at once: the name is the function's, not the module's
+from entrywise.play import play  # here at once, as complete: the name is the function's, not the module's
 from entrywise.queries import Batch, Checkpoint, Plan, Prices, plan
 from entrywise.results import Certificate, Interval, LowRank, PSDFactor, Result
 from entrywise.run import Run
 
 __version__ = "0.1.0"
 
-_LAZY = {"Study": "study", "Subspace": "results", "complete": "complete", "read": "files"}
+_LAZY = {"Study": "study", "Subspace": "results", "read": "files"}
 _ROOMS = (
     *(
         "exceptions",

@@ -8,6 +8,7 @@ import numpy as np
 
 from entrywise.bounds.subspace import Law
 from entrywise.exceptions import ParameterError
+from entrywise.observations import Observations
 from entrywise.oracles import BernoulliOracle, MatrixOracle, StreamOracle
 from entrywise.queries import Array, Seed
 
@@ -139,3 +140,10 @@ def sample_law(kind: str, d: int, k: int, seed: Seed = 0) -> Law:
 def stream_oracle(seed: Seed = 0) -> Any:
     """Return a stream of samples with 10 attributes near a plane: the problem of small subspace plans."""
     return StreamOracle(sample_law("few", 10, 2, seed).draw(400, np.random.default_rng(seed)))
+
+
+def known_entries(seed: Seed = 0) -> Observations:
+    """Return three fifths of a noisy 30 x 20 matrix of rank 2: the problem of small completers."""
+    rng = np.random.default_rng(seed)
+    A = random_low_rank(30, 20, 2, rng) + 0.1 * rng.standard_normal((30, 20))
+    return Observations.from_dense(np.where(rng.random(A.shape) < 0.6, A, np.nan))

@@ -58,6 +58,33 @@ class Method:
 
 
 METHODS: tuple[Method, ...] = (
+    # passive: the entries are given
+    Method(
+        "low-rank", "passive.eb:low_rank", "passive", "Lim, Teh 2007, extended",
+        "a posterior variance for every entry; with intervals.conformal, coverage on exchangeable held-out entries",
+        {}, "known_entries",
+    ),
+    Method(
+        "soft-impute", "passive.softimpute:soft_impute", "passive", "Hastie, Mazumder, Lee, Zadeh 2015, Algorithm 3.1",
+        "the minimiser of squared error plus nuclear norm", {"penalty": 1.0}, "known_entries",
+    ),
+    Method(
+        "nuclear-norm", "passive.nuclear:nuclear_norm", "passive", "Candès, Plan 2010; Toh, Yun 2010",
+        "the minimiser, to a certified duality gap", {"penalty": 1.0}, "known_entries",
+    ),
+    Method(
+        "iterative-svd", "passive.isvd:iterative_svd", "passive", "Troyanskaya et al. 2001",
+        "a fixed point of filling and truncating", {"rank": 2}, "known_entries",
+    ),
+    Method(
+        "optspace", "passive.optspace:optspace", "passive", "Keshavan, Montanari, Oh 2010",
+        "exact from O(n r log n) entries of an incoherent matrix without noise", {"rank": 2}, "known_entries",
+    ),
+    Method(
+        "alternating-least-squares", "passive.als:alternating_least_squares", "passive",
+        "Zhou, Wilkinson, Schreiber, Pan 2008", "a stationary point of the ridge-penalised squared error",
+        {"rank": 2, "penalty": 0.1}, "known_entries",
+    ),
     # active: we choose and pay
     Method(
         "adaptive-nystrom", "active.mcans:adaptive_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
@@ -105,6 +132,44 @@ METHODS: tuple[Method, ...] = (
         "bandit-subspace", "active.mbeg:bandit_subspace", "active", "Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2",
         "expected excess sqrt(8 k^2 (d + r) log d / (r m)) with schedule=theorem (Theorem 7)",
         {"d": 10, "k": 2, "samples": 120, "updates": 12, "rng": 0}, "stream_oracle",
+    ),
+    # online: nature chooses
+    Method(
+        "auto", "online.majority:auto", "online", "Littlestone, Warmuth 1994, over the learners below",
+        "at most 2.41 times the mistakes of its best expert, plus 3.48 ln of their number",
+        {}, "binary_trials",
+    ),
+    Method(
+        "matrix-winnow", "online.winnow:MatrixWinnow", "online", "Herbster, Pasteris, Pontil 2016, Algorithm 1",
+        "at most 3.55 (m + n) log(m + n) / gamma^2 mistakes on labels of margin gamma",
+        {"gamma": 0.577}, "binary_trials",
+    ),
+    Method(
+        "doubling", "online.doubling:Doubling", "online", "Herbster, Pasteris, Pontil 2016, Corollary 3.2",
+        "at most 12 times the bound of Matrix Winnow at the best rate",
+        {}, "binary_trials",
+    ),
+    Method(
+        "symmetric-winnow", "online.symmetric:SymmetricWinnow", "online", "Hazan, Kale, Shalev-Shwartz 2012, without projection",
+        "usually the fewest mistakes of a single learner; no bound",
+        {}, "binary_trials",
+    ),
+    Method(
+        "hazan", "online.hazan:HazanKaleShalevShwartz", "online", "Hazan, Kale, Shalev-Shwartz 2012, Algorithm 1",
+        "regret of order sqrt(max-norm (m + n) log(m + n) T); small sizes",
+        {"shape": (8, 9)}, "binary_trials",
+    ),
+    Method(
+        "row-column-majority", "online.rowcol:RowColumnMajority", "online", "folklore",
+        "none: a baseline", {}, "binary_trials",
+    ),
+    Method(
+        "goldman-warmuth", "online.goldman:GoldmanWarmuth", "online", "Goldman, Warmuth 1993",
+        "at most k n + m sqrt(3 n log2 k) mistakes on k kinds of rows", {}, "binary_trials",
+    ),
+    Method(
+        "online-factorization", "online.factorization:OnlineFactorization", "online", "folklore: stochastic gradients",
+        "none: a baseline", {"rank": 2, "replay": 2}, "binary_trials",
     ),
 )  # fmt: skip
 

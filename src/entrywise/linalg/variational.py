@@ -201,10 +201,21 @@ class Fit:
             average[np.ix_(place, place)] = side.average
             side.cov, side.average, side.prior_cov, side.prior_mean = cov, average, prior, mean
 
-    def balance(self) -> Array:
+    def drop(self, count: int) -> None:
+        """Leave out the last `count` components; after :meth:`balance` these are the weakest."""
+        k = self.rank
+        keep = np.r_[np.arange(k - count), k]
+        for side in (self.rows, self.cols):
+            side.mean = np.ascontiguousarray(side.mean[:, keep])
+            side.cov = np.ascontiguousarray(side.cov[:, keep][:, :, keep])
+            side.average = side.average[np.ix_(keep, keep)]
+            side.prior_mean, side.prior_cov = side.prior_mean[keep], side.prior_cov[np.ix_(keep, keep)]
+
+    def balance(self, last: bool = False) -> Array:
         """Turn the components so that both priors are the same diagonal matrix; return each one's variance.
 
-        The largest component comes first and its columns lean to the positive side.
+        The largest component comes first and its columns lean to the positive side. With `last` the covariances are
+        turned in place: no :meth:`state` taken before can be restored.
         """
         k = self.rank
         if k == 0:
@@ -216,15 +227,16 @@ class Fit:
         turn = L @ Q / D**0.25  # v becomes turn' v, u becomes turn^-1 u
         V = self.cols.mean[:, :k] @ turn
         turn = turn * np.where((V**3).sum(axis=0) < 0, -1.0, 1.0)
-        self._turn(self.rows, np.linalg.inv(turn))
-        self._turn(self.cols, turn.T)
+        self._turn(self.rows, np.linalg.inv(turn), last)
+        self._turn(self.cols, turn.T, last)
         return np.asarray(D)
 
-    def _turn(self, side: Side, by: Array) -> None:
+    def _turn(self, side: Side, by: Array, last: bool) -> None:
         q = len(by) + 1
         B = np.eye(q)
         B[:-1, :-1] = by
         side.mean = np.ascontiguousarray(side.mean @ B.T)
+        side.cov = side.cov if last else side.cov.copy()
         for start in range(0, len(side.cov), 4096):
             side.cov[start : start + 4096] = B @ side.cov[start : start + 4096] @ B.T
         side.average = B @ side.average @ B.T

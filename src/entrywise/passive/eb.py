@@ -26,7 +26,7 @@ def low_rank(
     max_rank: int = 30,
     start: LowRank | None = None,
     rng: Seed = 0,
-    sweeps: int = 40,
+    sweeps: int = 60,
     tol: float = 1e-3,
     progress: Callable[[int, float], None] | None = None,
 ) -> LowRank:
@@ -127,8 +127,20 @@ def low_rank(
                 fit.restore(before)
                 break
     sweep(sweeps, tol)
+    while wanted is None and fit.rank > 0:  # components that came in by chance
+        D = fit.balance()
+        weak = int(np.sum(D < 1e-3 * fit.t2)) or int(D[-1] < 0.05 * fit.t2)
+        before, evidence = fit.state(), fit.evidence
+        if not weak:
+            break
+        fit.drop(weak)
+        for _ in range(3):
+            fit.sweep()
+        if fit.evidence < evidence:
+            fit.restore(before)
+            break
     fit.sweep(keep=True)
-    strengths = fit.balance()
+    strengths = fit.balance(last=True)
     return _result(fit, observations, offset, scale, known_noise, strengths, done + 1)
 
 

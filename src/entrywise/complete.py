@@ -1,0 +1,237 @@
+"""``ew.complete``: choose a passive method, say which and why, and calibrate its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from entrywise.exceptions import DataError, ParameterError
+from entrywise.observations import Observations
+from entrywise.queries import Array, Seed
+from entrywise.results import LowRank
+
+MARGIN = 0.98  # rank one must have at most this share of low_rank's held-out error to be chosen
+FOLDS = 5  # below 500 observations, methods are compared by so many folds
+
+
+def complete(
+    observations: Any,
+    method: str = "auto",
+    *,
+    rng: Seed = 0,
+    calibrate: bool = True,
+    progress: Callable[[int, float], None] | None = None,
+    **params: Any,
+) -> LowRank:
+    """Complete a matrix from known entries, with intervals, and say how in ``found.report``.
+
+    Parameters
+    ----------
+    observations : Observations, array with NaN, scipy sparse matrix, or long dataframe
+    method : str
+        ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``log-least-squares``,
+        ``soft-impute``, ... ``auto`` fits :func:`~entrywise.passive.low_rank` and, where the fit finds at most two
+        components, the rank-one fit too, and takes the one with the smaller error on held-out entries.
+    calibrate : bool
+        Hold out a tenth (at most 20,000) to calibrate intervals, then fit on everything.
+    progress : callable, optional
+        Called with (sweep, noise) by methods that can.
+    params
+        Parameters of the method, such as ``rank``.
+
+    Returns
+    -------
+    LowRank
+        ``report`` has ``method`` and ``reasons``; ``shape``, ``known``, ``share``, ``components``; ``empty_rows`` and
+        ``empty_cols`` (lines with nothing known: their entries are the prior's); ``rank``, ``noise``,
+        ``held_out_rmse`` beside ``bias_rmse`` (what row and column biases alone would have); ``interval``; ``hints``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> A = rng.standard_normal((80, 3)) @ rng.standard_normal((3, 60))
+    >>> X = np.where(rng.random(A.shape) < 0.4, A + 0.1 * rng.standard_normal(A.shape), np.nan)
+    >>> found = complete(X)
+    >>> found.report["method"], found.rank
+    ('low-rank', 3)
+    """
+    seen = as_observations(observations)
+    if not len(seen):
+        raise DataError("complete needs at least one known entry, got none")
+    generator = np.random.default_rng(rng)
+    if method == "auto":
+        found, reasons = _auto(seen, generator, calibrate, progress, params)
+    else:
+        found, reasons = _named(seen, method, generator, calibrate, progress, params), ["asked for by name"]
+    facts = summary(seen)
+    return replace(found, report={**facts, **found.report, "reasons": reasons, "hints": hints(seen)})
+
+
+def as_observations(data: Any) -> Observations:
+    """Return observations from what people have: an array with NaN, a sparse matrix, a long or wide frame."""
+    if isinstance(data, Observations):
+        return data
+    if hasattr(data, "tocoo"):
+        return Observations.from_sparse(data)
+    if hasattr(data, "columns") or hasattr(data, "schema"):
+        return Observations.from_frame(data)
+    try:
+        return Observations.from_dense(np.asarray(data, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"observations must be Observations, an array with NaN, a sparse matrix or a long dataframe, "
+            f"got {type(data).__name__}"
+        ) from None
+
+
+def summary(seen: Observations) -> dict[str, Any]:
+    """Return what there is to complete from: sizes, known share, components, lines with nothing known."""
+    _, row_part, col_part = seen.components
+    linked = np.unique(np.r_[row_part[seen.row_counts > 0], col_part[seen.col_counts > 0]])
+    return {
+        "shape": seen.shape,
+        "known": len(seen),
+        "share": seen.share,
+        "components": len(linked),
+        "empty_rows": int(np.sum(seen.row_counts == 0)),
+        "empty_cols": int(np.sum(seen.col_counts == 0)),
+    }
+
+
+def hints(seen: Observations) -> list[str]:
+    """Return what else would serve these data, and what to be careful about."""
+    found = []
+    spread = float(np.ptp(seen.values))
+    if spread == 0:
+        found.append("every known value is the same: the completion is that constant")
+    elif seen.is_binary:
+        found.append(
+            "the values are binary: `entrywise online` learns such a matrix with few mistakes; "
+            "for votes of workers on items `entrywise crowd` weighs the workers"
+        )
+    m, n = seen.shape
+    diagonal = seen.values[seen.rows == seen.cols] if m == n else np.zeros(0)
+    if m == n and seen.is_symmetric and len(diagonal) and np.all(diagonal >= 0) and spread > 0:
+        found.append(
+            "the matrix is square and symmetric with a diagonal of one sign: if it is positive semidefinite and you can "
+            "ask for entries, `entrywise kernel` certifies the rest from a few columns"
+        )
+    if len(seen) == m * n:
+        found.append("every entry is known: there is nothing to complete, the fit smooths")
+    if min(m, n) == 1:
+        found.append("one row or column alone says nothing of its unknown entries: they get the mean")
+    return found
+
+
+def _auto(
+    seen: Observations, rng: np.random.Generator, calibrate: bool, progress: Any, params: dict[str, Any]
+) -> tuple[LowRank, list[str]]:
+    from entrywise.passive import low_rank
+
+    m, n = seen.shape
+    found = _calibrated(seen, low_rank, rng, calibrate, {**params, "progress": progress})
+    reasons = [f"low-rank found {found.rank} component{'s' if found.rank != 1 else ''} beside the biases"]
+    constant = float(np.ptp(seen.values)) == 0
+    if found.rank > 2 or min(m, n) < 2 or constant or params or len(seen) < 5:
+        return found, reasons
+    try:
+        from entrywise.passive.logls import log_least_squares
+    except ImportError:  # pragma: no cover
+        return found, reasons
+    errors = compare(seen, (low_rank, _without_words(log_least_squares)), rng)
+    if errors is None:
+        return found, [*reasons, "too few linked entries to try rank one"]
+    general, one = errors
+    words = f"held-out error {general:.4g} with low-rank, {one:.4g} with rank one"
+    if one < MARGIN * general:
+        rank_one = log_least_squares(seen)
+        report = {**rank_one.report, "method": "log-least-squares", "rank": 1, "held_out_rmse": one}
+        return replace(rank_one, report=report), [f"rank one fits better: {words}"]
+    return found, [*reasons, words]
+
+
+def compare(seen: Observations, fits: tuple[Callable[..., LowRank], ...], rng: np.random.Generator) -> Array | None:
+    """Return each method's error on the same held-out entries, one tenth or five folds; None where they cannot tell.
+
+    Only entries that every method completes are counted; None when fewer than five, or half, are.
+    """
+    folds = FOLDS if len(seen) < 500 else 1
+    order = rng.permutation(len(seen))
+    size = len(seen) // FOLDS if folds > 1 else len(seen) // 10
+    squares: list[Array] = []
+    for f in range(folds):
+        held = np.zeros(len(seen), bool)
+        held[order[f * size : (f + 1) * size if f < folds - 1 or folds == 1 else len(seen)]] = True
+        kept, test = seen.take(~held), seen.take(held)
+        try:
+            guesses = np.stack([fit(kept).entries(test.rows, test.cols) for fit in fits])
+        except DataError:
+            return None
+        squares.append((guesses - test.values) ** 2)
+    found = np.concatenate(squares, axis=1)
+    usable = np.all(np.isfinite(found), axis=0)
+    if usable.sum() < max(5, 0.5 * found.shape[1]):
+        return None
+    return np.asarray(np.sqrt(found[:, usable].mean(axis=1)))
+
+
+def _without_words(fit: Callable[..., LowRank]) -> Callable[[Observations], LowRank]:
+    return lambda kept: fit(kept, certify=False)
+
+
+def _calibrated(
+    seen: Observations, fit: Callable[..., LowRank], rng: np.random.Generator, calibrate: bool, params: dict[str, Any]
+) -> LowRank:
+    from entrywise.intervals import conformal
+    from entrywise.passive import low_rank
+
+    if not calibrate:
+        return fit(seen, **params)
+    found = conformal(seen, fit, rng=rng, **params)
+    if found.report.get("held_out") and fit is low_rank:
+        # what biases alone would do, on as many held-out entries: the yardstick for the held-out error
+        kept, held = seen.split(0.1, np.random.default_rng(0))
+        plain = low_rank(kept, 0)
+        error = float(np.sqrt(np.mean((plain.entries(held.rows, held.cols) - held.values) ** 2)))
+        found = replace(found, report={**found.report, "bias_rmse": error})
+    return found
+
+
+def _named(
+    seen: Observations, method: str, rng: np.random.Generator, calibrate: bool, progress: Any, params: dict[str, Any]
+) -> LowRank:
+    import inspect
+
+    from entrywise.methods import get
+
+    row = get(method, "passive")
+    fit = row.load()
+    takes = inspect.signature(fit).parameters
+    unknown = [name for name in params if name not in takes]
+    if unknown:
+        raise ParameterError(f"{row.name} takes no parameter {unknown[0]!r}; it takes {', '.join(list(takes)[1:])}")
+    required = [p.name for p in list(takes.values())[1:] if p.default is p.empty and p.name not in params]
+    if required:
+        raise ParameterError(f"{row.name} needs {', '.join(required)}; give it")
+    if progress is not None and "progress" in takes:
+        params = {**params, "progress": progress}
+    if row.name == "low-rank":
+        found = _calibrated(seen, fit, rng, calibrate, params)
+    else:
+        found = fit(seen, **params)
+        if not isinstance(found, LowRank):
+            raise ParameterError(
+                f"{row.name} does not complete a matrix; use low-rank, soft-impute or another that does"
+            )
+        if calibrate and type(found) is LowRank:  # others bring their own intervals
+            from entrywise.intervals import conformal
+
+            trial = conformal(seen, fit, refit=False, rng=rng, **params)
+            kept = {k: trial.report[k] for k in ("held_out", "held_out_rmse", "interval") if k in trial.report}
+            found = replace(found, scores=trial.scores, report={**found.report, **kept})
+    return replace(found, report={**found.report, "method": row.name})
