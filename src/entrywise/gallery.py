@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entrywise.bounds.subspace import Law
 from entrywise.exceptions import ParameterError
@@ -147,3 +148,31 @@ def known_entries(seed: Seed = 0) -> Observations:
     rng = np.random.default_rng(seed)
     A = random_low_rank(30, 20, 2, rng) + 0.1 * rng.standard_normal((30, 20))
     return Observations.from_dense(np.where(rng.random(A.shape) < 0.6, A, np.nan))
+
+
+def random_rank_one(m: int, n: int, seed: Seed = 0, ratio: float = 10.0) -> tuple[Array, Array]:
+    """Return positive factors x (m,) and y (n,), their logarithms uniform, entries within [1 / ratio, ratio]."""
+    rng = np.random.default_rng(seed)
+    half = np.log(ratio) / 2
+    return np.exp(rng.uniform(-half, half, m)), np.exp(rng.uniform(-half, half, n))
+
+
+def star_mask(m: int, n: int, k: int = 3) -> NDArray[np.bool_]:
+    """Return where entries are known when the first k rows and columns are."""
+    mask = np.zeros((m, n), bool)
+    mask[:k] = mask[:, :k] = True
+    return mask
+
+
+def multiplicative_table(seed: Seed = 0) -> Observations:
+    """Return a third of a noisy 30 x 20 table of rank one, one row and column whole: the problem of small rank-one fits."""
+    rng = np.random.default_rng(seed)
+    A = np.outer(*random_rank_one(30, 20, rng)) + 0.02 * rng.standard_normal((30, 20))
+    known = (rng.random(A.shape) < 0.3) | star_mask(30, 20, 1)
+    return Observations.from_dense(np.where(known, A, np.nan))
+
+
+def multiplicative_oracle(seed: Seed = 0) -> Any:
+    """Return an oracle over a noisy 8 x 6 table of rank one: the problem of small rank-one plans."""
+    rng = np.random.default_rng(seed)
+    return MatrixOracle(np.outer(*random_rank_one(8, 6, rng)) + 0.02 * rng.standard_normal((8, 6)))

@@ -85,6 +85,27 @@ METHODS: tuple[Method, ...] = (
         "Zhou, Wilkinson, Schreiber, Pan 2008", "a stationary point of the ridge-penalised squared error",
         {"rank": 2, "penalty": 0.1}, "known_entries",
     ),
+    Method(
+        "rank-one", "passive.logls:log_least_squares", "passive", "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1, refined",
+        "minimax for small noise; entries that nothing determines stay NaN", {}, "multiplicative_table",
+    ),
+    Method(
+        "log-least-squares", "passive.logls:log_least_squares", "passive",
+        "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1", "the same as rank-one", {}, "multiplicative_table",
+    ),
+    Method(
+        "projected-eigenvector", "passive.markov:projected_eigenvector", "passive",
+        "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 2", "error polynomial in the disturbance, given bounds on the entries",
+        {"low": 0.05, "high": 20.0}, "multiplicative_table",
+    ),
+    Method(
+        "propagation", "passive.propagation:propagation", "passive", "Bonald, Combes 2017",
+        "exact without noise: the baseline", {}, "multiplicative_table",
+    ),
+    Method(
+        "alternating-minimization", "passive.altmin:alternating_minimization", "passive", "Li, Liang, Risteski 2016",
+        "a stationary point of the squared error: the baseline", {}, "multiplicative_table",
+    ),
     # active: we choose and pay
     Method(
         "adaptive-nystrom", "active.mcans:adaptive_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
@@ -133,6 +154,11 @@ METHODS: tuple[Method, ...] = (
         "expected excess sqrt(8 k^2 (d + r) log d / (r m)) with schedule=theorem (Theorem 7)",
         {"d": 10, "k": 2, "samples": 120, "updates": 12, "rng": 0}, "stream_oracle",
     ),
+    Method(
+        "rank-one", "active.rankone:rank_one", "active", "Hendrickx, Olshevsky, Saligrama 2020; the rule is ours",
+        "everything determined after m + n - 1 entries; then the entry of largest leverage",
+        {"shape": (8, 6), "extra": 12, "rng": 0}, "multiplicative_oracle",
+    ),
     # online: nature chooses
     Method(
         "auto", "online.majority:auto", "online", "Littlestone, Warmuth 1994, over the learners below",
@@ -173,12 +199,14 @@ METHODS: tuple[Method, ...] = (
     ),
 )  # fmt: skip
 
-_BY_NAME = {method.name: method for method in METHODS}
+_BY_NAME = {method.name: method for method in reversed(METHODS)}
+_BY_ROOM = {(method.room, method.name): method for method in METHODS}  # rank-one is passive and active
 
 
 def get(name: str, room: Room | None = None) -> Method:
     """Return the method called `name`, hyphens or underscores."""
-    found = _BY_NAME.get(name.replace("_", "-"))
+    name = name.replace("_", "-")
+    found = _BY_NAME.get(name) if room is None else _BY_ROOM.get((room, name))
     if found is None or (room is not None and found.room != room):
         known = [m.name for m in METHODS if room is None or m.room == room]
         raise ParameterError(

@@ -66,115 +66,130 @@ def quadrature(d, e, z, n):
 
 
 @njit(cache=True)
-def rule(alpha, beta, k, node, tail, free, c1, c2, d, e, z):
-    """Integrate c1 exp(t) - c2 exp(-t) with k Lanczos steps and, with `free`, one more node at `node`."""
+def rule(alpha, beta, k, node, free, symmetric, d, e, z):
+    """Integrate exp(t), and exp(-t) with `symmetric`, with k Lanczos steps and, with `free`, one more node."""
     for i in range(k):
         d[i] = alpha[i]
         e[i] = beta[i]
     n = k
     if free:
-        d[k] = node + tail
+        d[k] = node
         n = k + 1
     quadrature(d, e, z, n)
     plus, minus = 0.0, 0.0
     for i in range(n):
         w = z[i] * z[i]
         plus += w * np.exp(d[i])
-        if c2 != 0.0:
+        if symmetric:
             minus += w * np.exp(-d[i])
-    return c1 * plus - c2 * minus, plus, minus
+    return plus, minus
+
+
+@njit(cache=True)
+def multiply(cur, new, n, scale, symmetric, start, count, net, pool, stamp, tick, touched):
+    """Add S cur to new; return how many vertices the ball holds then, and how many edges were walked."""
+    edges = 0
+    for q in range(n):
+        w = touched[q]
+        c = scale * cur[w]
+        if c == 0.0:
+            continue
+        if not symmetric:
+            new[w] += c * net[w]
+        for p in range(start[w], start[w] + count[w]):
+            t = pool[p] >> 1
+            if stamp[t] != tick:
+                stamp[t] = tick
+                touched[n] = t
+                n += 1
+            new[t] += c * float(((pool[p] & 1) << 1) - 1)  # no branch: signs are a coin's
+        edges += count[w]
+    return n, edges
+
+
+@njit(cache=True)
+def side(lower, upper, mass, narrow):
+    """Return on which side of 0 a bracket lies, 0 when it does not say; a narrow one around 0 is a tie: +1."""
+    if lower >= 0.0:
+        return 1
+    if narrow:
+        return 1 if 0.5 * (lower + upper) >= -TIE * mass else -1
+    return -1 if upper < 0.0 else 0
 
 
 @njit(cache=True)
 def decide(
-    u, v, c1, c2, c0, scale, diagonal, low, high, exact, start, count, net, pool, x, stamp, touched, small, out, tally
+    u, v, y, margin, scale, symmetric, low, high, exact, start, count, net, pool, x, stamp, touched, small, out, tally
 ):
-    """Sign of v' F(S) v, F(t) = c1 exp(t) - c2 exp(-t) - c0, certified; `out` gets the last brackets.
+    """Return (sign of the prediction, whether label y asks for an update); y = 0 asks for the sign alone.
 
-    S = scale (A + diag(net)) with `diagonal`, else scale A; v = (e_u + e_v) / sqrt 2; the spectrum lies in
-    [low, high]. The odd derivatives of F are positive, so a Gauss-Radau rule with its free node at `low`
-    is too small and one at `high` too large. With `exact` it goes on until the bracket is a tie's width.
+    S = scale (A + diag(net)), without the diagonal when `symmetric`; v = (e_u + e_v) / sqrt 2; the spectrum of S lies
+    in [low, high]. The prediction is the sign of v' F(S) v with F(t) = exp(t) - 1 or, `symmetric`, exp(t) - exp(-t);
+    with a margin d, the update asks for the sign at exp(t) - (1 + y d) or (1 - y d) exp(t) - (1 + y d) exp(-t).
+    The odd derivatives of all of them are positive, so a Gauss-Radau rule with its free node at `low` is too small
+    and one at `high` too large. With `exact` it goes on until the bracket is a tie's width.
     """
     alpha, beta, d, e, z = small[0], small[1], small[2], small[3], small[4]
     old, cur, new = x[0], x[1], x[2]
     tally[TICK] += 1
     tick = tally[TICK]
-    half = np.sqrt(0.5)
     touched[0], touched[1] = u, v
     stamp[u] = stamp[v] = tick
+    cur[u] = cur[v] = np.sqrt(0.5)
     n = 2
-    cur[u], cur[v] = half, half
-    sign = 0
-    d_low, d_high = 1.0, 1.0
-    previous = 0.0
+    c2, c0 = (1.0, 0.0) if symmetric else (0.0, 1.0)
+    d1, d2, d0 = (1.0 - y * margin, 1.0 + y * margin, 0.0) if symmetric else (1.0, 0.0, 1.0 + y * margin)
+    sign, above = 0, 0
+    if margin == 0.0 or y == 0:
+        above = y  # nothing more to find out
+    d_low, d_high, previous = 1.0, 1.0, 0.0
     steps = 0
     for k in range(MOST):
         steps = k + 1
         reach = n
-        edges = 0
-        for q in range(reach):  # new = S cur
-            w = touched[q]
-            c = scale * cur[w]
-            if c == 0.0:
-                continue
-            if diagonal:
-                new[w] += c * net[w]
-            for p in range(start[w], start[w] + count[w]):
-                t = pool[p] >> 1
-                if stamp[t] != tick:
-                    stamp[t] = tick
-                    touched[n] = t
-                    n += 1
-                if pool[p] & 1:
-                    new[t] += c
-                else:
-                    new[t] -= c
-            edges += count[w]
+        n, edges = multiply(cur, new, n, scale, symmetric, start, count, net, pool, stamp, tick, touched)
         tally[EDGES] += edges
         a = 0.0
         for q in range(reach):
             a += cur[touched[q]] * new[touched[q]]
         alpha[k] = a
-        if k == 0 and c2 == 0.0 and not exact and np.exp(a) >= c0:  # Jensen: v' exp(S) v >= exp(v' S v)
-            out[LOW_PLUS] = out[UP_PLUS] = np.exp(a)
-            out[LOW] = np.exp(a) - c0
-            out[UP] = np.inf
+        if k == 0 and not symmetric and not exact and a >= 0.0:  # Jensen: v' exp(S) v >= exp(v' S v)
+            out[LOW_PLUS] = np.exp(a)
             sign = 1
-            break
+            if np.exp(a) >= d0:
+                above = 1
+            if y != 1 or above == 1:
+                break
         norm = 0.0
-        size = abs(a) + previous
         for q in range(n):
             w = touched[q]
             new[w] -= a * cur[w] + previous * old[w]
             norm += new[w] * new[w]
         b = np.sqrt(norm)
-        if b <= 1e-14 * size or b == 0.0:  # an invariant subspace: k + 1 nodes are exact
-            value, out[LOW_PLUS], out[LOW_MINUS] = rule(alpha, beta, k + 1, 0.0, 0.0, False, c1, c2, d, e, z)
+        invariant = b <= 1e-14 * (abs(a) + previous) or b == 0.0  # k + 1 nodes are exact
+        if invariant:
+            out[LOW_PLUS], out[LOW_MINUS] = rule(alpha, beta, k + 1, 0.0, False, symmetric, d, e, z)
             out[UP_PLUS], out[UP_MINUS] = out[LOW_PLUS], out[LOW_MINUS]
-            out[LOW] = out[UP] = value - c0
-            sign = 1 if value - c0 >= -TIE * (abs(c0) + out[LOW_PLUS] + out[LOW_MINUS]) else -1
-            break
-        if k == 0:
-            d_low, d_high = a - low, a - high
         else:
-            d_low = a - low - previous * previous / d_low
-            d_high = a - high - previous * previous / d_high
-        beta[k] = b
-        lower, out[LOW_PLUS], out[LOW_MINUS] = rule(alpha, beta, k + 1, low, norm / d_low, True, c1, c2, d, e, z)
-        upper, out[UP_PLUS], out[UP_MINUS] = rule(alpha, beta, k + 1, high, norm / d_high, True, c1, c2, d, e, z)
-        out[LOW], out[UP] = lower - c0, upper - c0
-        mass = abs(c0) + out[UP_PLUS] + out[LOW_MINUS]
-        narrow = upper - lower <= TIE * mass or k == MOST - 1
-        if not exact:
-            if lower - c0 >= 0.0:
-                sign = 1
-                break
-            if upper - c0 < 0.0 and not narrow:
-                sign = -1
-                break
-        if narrow:
-            middle = 0.5 * (lower + upper) - c0
-            sign = 1 if middle >= -TIE * mass else -1
+            if k == 0:
+                d_low, d_high = a - low, a - high
+            else:
+                d_low = a - low - previous * previous / d_low
+                d_high = a - high - previous * previous / d_high
+            beta[k] = b
+            out[LOW_PLUS], out[LOW_MINUS] = rule(alpha, beta, k + 1, low + norm / d_low, True, symmetric, d, e, z)
+            out[UP_PLUS], out[UP_MINUS] = rule(alpha, beta, k + 1, high + norm / d_high, True, symmetric, d, e, z)
+        out[LOW] = out[LOW_PLUS] - c2 * out[LOW_MINUS] - c0
+        out[UP] = out[UP_PLUS] - c2 * out[UP_MINUS] - c0
+        mass = c0 + out[LOW_PLUS] + out[UP_MINUS]
+        narrow = invariant or out[UP] - out[LOW] <= TIE * mass or k == MOST - 1
+        if sign == 0 and (narrow or not exact):
+            sign = side(out[LOW], out[UP], mass, narrow)
+        if above == 0:
+            lower = d1 * out[LOW_PLUS] - d2 * out[LOW_MINUS] - d0
+            upper = d1 * out[UP_PLUS] - d2 * out[UP_MINUS] - d0
+            above = side(lower, upper, mass, narrow)
+        if narrow or (sign != 0 and (y == 0 or sign != y or above != 0)):
             break
         for q in range(n):
             w = touched[q]
@@ -185,11 +200,9 @@ def decide(
         previous = b
     for q in range(n):
         w = touched[q]
-        x[0, w] = 0.0
-        x[1, w] = 0.0
-        x[2, w] = 0.0
+        x[0, w] = x[1, w] = x[2, w] = 0.0
     tally[STEPS] += steps
     tally[DECISIONS] += 1
     if steps > tally[MAX_STEPS]:
         tally[MAX_STEPS] = steps
-    return sign
+    return sign, sign != y or above != y

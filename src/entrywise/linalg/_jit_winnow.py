@@ -110,24 +110,11 @@ def follow(
         gamma = floats[GAMMA]
         low, high = span(symmetric, gamma, float(ints[VERTICES]), floats[TRACE], ints)
         scale = gamma if symmetric else 0.5 * gamma
-        c2, c0 = (1.0, 0.0) if symmetric else (0.0, 1.0)
-        sign = decide(
-            u, v, 1.0, c2, c0, scale, not symmetric, low, high, False,
+        sign, update = decide(
+            u, v, y, margin, scale, symmetric, low, high, False,
             start, count, net, pool, x, stamp, touched, small, out, tally,
         )  # fmt: skip
         predictions[t] = sign
-        wrong = sign != y
-        update = wrong
-        if not wrong and margin > 0.0:
-            if symmetric:
-                c1, c2 = 1.0 - y * margin, 1.0 + y * margin
-            else:
-                c1, c0 = 1.0, 1.0 + y * margin
-            above = decide(
-                u, v, c1, c2, c0, scale, not symmetric, low, high, False,
-                start, count, net, pool, x, stamp, touched, small, out, tally,
-            )  # fmt: skip
-            update = above != y
         seen += fresh[t]
         if update:
             grow, shrink = np.exp(gamma) - 1.0, np.exp(-gamma) - 1.0
@@ -178,10 +165,9 @@ def many(
     gamma = floats[GAMMA]
     low, high = span(symmetric, gamma, float(ints[VERTICES]), floats[TRACE], ints)
     scale = gamma if symmetric else 0.5 * gamma
-    c2, c0 = (1.0, 0.0) if symmetric else (0.0, 1.0)
     for t in range(len(us)):
-        signs[t] = decide(
-            us[t], vs[t], 1.0, c2, c0, scale, not symmetric, low, high, exact,
+        signs[t], _ = decide(
+            us[t], vs[t], 0, 0.0, scale, symmetric, low, high, exact,
             start, count, net, pool, x, stamp, touched, small, out, tally,
         )  # fmt: skip
         if exact:

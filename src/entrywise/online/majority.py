@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import ParameterError
 from entrywise.online._learner import FORMAT, Learner, Signs, index, indices, positive
-from entrywise.online.rowcol import RowColumnMajority
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow
 from entrywise.queries import Array, Indices
@@ -148,7 +147,10 @@ def _name(expert: Learner) -> str:
 
 
 def auto() -> Majority:
-    """Return the learner to use when nothing is known: a majority over Matrix Winnow at several rates and forms.
+    """Return the learner to use when nothing is known: a majority over the three forms that do best.
+
+    Matrix Winnow with slack is best on the simplest matrices, the symmetric form on richer ones, with more slack when
+    labels are noisy.
 
     Examples
     --------
@@ -156,14 +158,4 @@ def auto() -> Majority:
     >>> learner.predict(1, 1), learner.trials
     (-1, 3)
     """
-    return Majority(
-        (
-            MatrixWinnow(1.0),
-            MatrixWinnow(0.25),
-            MatrixWinnow(1.0, slack=0.1),
-            SymmetricWinnow(1.0, slack=0.2),
-            SymmetricWinnow(0.5, slack=0.2),
-            SymmetricWinnow(0.25, slack=0.2),
-            RowColumnMajority(),
-        )
-    )
+    return Majority((MatrixWinnow(1.0, slack=0.15), SymmetricWinnow(1.0, slack=0.2), SymmetricWinnow(1.0, slack=0.4)))

@@ -106,14 +106,13 @@ class MatrixWinnow(GraphLearner):
         Parameters
         ----------
         gamma : float, optional
-            Margin with which some embedding separates all labels but `violations`; the learning rate unless given.
+            Margin with which some embedding separates all labels but `violations`; the learning rate, or 1, unless given.
             ``inf`` is returned where this rate proves nothing.
         violations : int
             Trials on which that margin is missed.
         """
-        return updates_bound(
-            self.n_rows + self.n_cols, self.gamma, self.gamma if gamma is None else gamma, self.slack, violations
-        )
+        margin = min(1.0, self.gamma) if gamma is None else gamma
+        return updates_bound(self.n_rows + self.n_cols, self.gamma, margin, self.slack, violations)
 
     @property
     def report(self) -> dict[str, Any]:
