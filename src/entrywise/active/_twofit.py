@@ -1,0 +1,189 @@
+"""Fits what two instruments saw: fused into one value an entry, completed by empirical Bayes, calibrated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from entrywise.active._split import Problem, estimate_rank
+from entrywise.active._twocost import TwoCost, filled
+from entrywise.linalg.jointcov import joint_cost, joint_variance
+from entrywise.observations import Observations
+from entrywise.passive.eb import low_rank
+from entrywise.queries import Array, Batch, Indices
+from entrywise.results import LowRank
+
+JOINT_LIMIT = 6e9  # operations; beyond, rows and columns are taken as independent given the fit
+MOST_COMPONENTS = 20
+
+
+@dataclass
+class Held:
+    """What a plan with two instruments has bought so far; an entry may have been bought several times."""
+
+    setting: TwoCost
+    rows: dict[str, list[Indices]] = field(default_factory=lambda: {"column": [], "entry": []})
+    cols: dict[str, list[Indices]] = field(default_factory=lambda: {"column": [], "entry": []})
+    values: dict[str, list[Array]] = field(default_factory=lambda: {"column": [], "entry": []})
+    columns: list[int] = field(default_factory=list)
+    money: float = 0.0
+
+    def take(self, batch: Batch, answers: Array) -> None:
+        """Keep the answers to a batch, those that failed left out, and note what it cost."""
+        good = ~np.isnan(answers)
+        self.rows[batch.mode].append(batch.rows[good])
+        self.cols[batch.mode].append(batch.cols[good])
+        self.values[batch.mode].append(np.array(answers[good]))
+        if batch.mode == "column":
+            self.columns += [j for j in dict.fromkeys(batch.cols.tolist()) if j not in self.columns]
+
+    def seen(self, mode: str) -> tuple[Indices, Indices, Array]:
+        """Return rows, columns and values that an instrument gave."""
+        empty: list[Array] = [np.zeros(0)]
+        rows, cols = (np.concatenate([*parts[mode], np.zeros(0, np.int64)]) for parts in (self.rows, self.cols))
+        return rows.astype(np.int64), cols.astype(np.int64), np.concatenate(self.values[mode] or empty)
+
+    def table(self) -> Array:
+        """Return the noisy columns held, in the order bought, repeats averaged, failed answers filled, (m, d)."""
+        m, n = self.setting.m, self.setting.n
+        rows, cols, values = self.seen("column")
+        total, count = np.zeros((m, n)), np.zeros((m, n))
+        np.add.at(total, (rows, cols), values)
+        np.add.at(count, (rows, cols), 1.0)
+        J = np.array(self.columns, np.int64)
+        with np.errstate(invalid="ignore"):
+            return filled(total[:, J] / np.where(count[:, J] > 0, count[:, J], np.nan))
+
+    def repeats(self, mode: str) -> tuple[float, int]:
+        """Return the noise variance that repeated measurements show, and from how many differences."""
+        rows, cols, values = self.seen(mode)
+        key = rows * self.setting.n + cols
+        order = np.argsort(key, kind="stable")
+        same = key[order][1:] == key[order][:-1]
+        differences = np.diff(values[order])[same]
+        return (float(np.mean(differences**2)) / 2 if len(differences) else 0.0), len(differences)
+
+    def fused(self, column_variance: float, entry_variance: float) -> Observations:
+        """Return one value an entry, each instrument weighted by its precision, with its noise."""
+        m, n = self.setting.m, self.setting.n
+        parts = [self.seen("column"), self.seen("entry")]
+        scale = max((float(np.mean(v**2)) for _, _, v in parts if len(v)), default=0.0)
+        floor = 1e-14 * scale + 1e-300
+        weight, total = np.zeros(m * n), np.zeros(m * n)
+        for (rows, cols, values), variance in zip(parts, (column_variance, entry_variance), strict=True):
+            at = rows * n + cols
+            weight += np.bincount(at, minlength=m * n) / max(variance, floor)
+            total += np.bincount(at, values, minlength=m * n) / max(variance, floor)
+        at = np.flatnonzero(weight)
+        return Observations.from_triplets(
+            *np.divmod(at, n), total[at] / weight[at], (m, n), noise=1.0 / np.sqrt(weight[at])
+        )
+
+
+def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
+    """Return the empirical-Bayes completion of what is held, started from the span of the columns.
+
+    `rank` defaults to one more than the columns show; a component that is not there shrinks to nothing.
+    """
+    m, n = problem.m, problem.n
+    seen = held.fused(problem.column_variance, problem.entry_variance)
+    if not len(seen):
+        return LowRank(np.zeros((m, 0)), np.zeros((n, 0)))
+    if float(np.ptp(seen.values)) <= 0.0:
+        return low_rank(seen, 0)
+    d = len(held.columns)
+    if rank is None:
+        rank = estimate_rank(held.table(), math.sqrt(problem.column_variance))[0] + 2 if d else 0
+        if d < 4 or rank > d:  # too few columns to tell: as many components as the cells could carry
+            rank = max(rank, 1 + int(len(seen) / (m + n)))
+    rank = max(1, min(rank, MOST_COMPONENTS, min(m, n) - 1)) if min(m, n) > 1 else 0
+    start = _start(held, seen, rank, problem) if rank else None
+    found = low_rank(seen, rank, start=start, sweeps=100, tol=1e-3)
+    return calibrated(found, seen)
+
+
+def _start(held: Held, seen: Observations, k: int, problem: Problem) -> LowRank | None:
+    """Return where to start the fit: left factors from the columns held, right ones by regression on them."""
+    m, n = seen.shape
+    X = seen.to_dense()
+    offset = float(seen.values.mean())
+    if len(held.columns) > k:
+        C = held.table() - offset
+        U, _, _ = np.linalg.svd(C, full_matrices=False)
+        U = U[:, :k] * math.sqrt(m)
+        span = k * problem.column_variance / max(len(held.columns) - k, 1)
+    else:  # fill in by iterated truncated SVD
+        U = _imputed(X - offset, k)
+        span = 0.0
+    known = ~np.isnan(X)
+    spread = np.full((m, n), np.inf)
+    spread[seen.rows, seen.cols] = seen.noise_array() ** 2 + span
+    top = float(np.mean((seen.values - offset) ** 2))
+    spread = np.maximum(spread, 1e-8 * top)
+    W = np.where(known, 1.0 / spread, 0.0)
+    Y = np.where(known, X - offset, 0.0)
+    full = known.mean(axis=0) > 0.5
+    V = _regress(U, Y, W, np.zeros(k), np.eye(k) * top)
+    if full.sum() > k + 1:
+        prior = np.atleast_2d(np.cov(V[full].T)) + 1e-6 * top * np.eye(k)
+        V = _regress(U, Y, W, V[full].mean(axis=0), prior)
+    size = math.sqrt(max(float(np.linalg.norm(V) / math.sqrt(n)), 1e-300) / (float(np.linalg.norm(U)) / math.sqrt(m)))
+    U, V = U * size, V / size
+    sides: dict[str, Array] = {}
+    for name, F in (("row", U), ("col", V)):
+        cov = np.zeros((k + 1, k + 1))
+        cov[:k, :k] = np.atleast_2d(np.cov(F.T)) + 1e-6 * float(np.mean(F**2)) * np.eye(k)
+        cov[k, k] = 0.01 * top
+        sides |= {
+            f"{name}_offset": np.zeros(len(F)),
+            f"{name}_cov": np.tile(1e-6 * cov, (len(F), 1, 1)),
+            f"{name}_prior_mean": np.r_[F.mean(axis=0), 0.0],
+            f"{name}_prior_cov": cov,
+        }
+    return LowRank(U, V, offset=offset, lack_variance=0.01 * top, **sides)  # type: ignore[arg-type]
+
+
+def _regress(U: Array, Y: Array, W: Array, mean: Array, prior: Array) -> Array:
+    """Return the coefficients of every column on U with a Gaussian prior, shape (n, k)."""
+    k = U.shape[1]
+    P = np.linalg.inv(prior)
+    UU = (U[:, :, None] * U[:, None, :]).reshape(len(U), k * k)
+    G = (W.T @ UU).reshape(-1, k, k) + P
+    return np.asarray(np.linalg.solve(G, ((W * Y).T @ U + P @ mean)[..., None])[..., 0])
+
+
+def _imputed(X: Array, k: int, rounds: int = 30) -> Array:
+    """Return left factors (m, k) of X, its unknown entries (NaN) filled in by iterated truncated SVD."""
+    known = ~np.isnan(X)
+    Y = np.where(known, X, 0.0)
+    col = Y.sum(axis=0) / (known.sum(axis=0) + 2.0)
+    row = np.where(known, X - col, 0.0).sum(axis=1) / (known.sum(axis=1) + 2.0)
+    Z = np.where(known, Y, col + row[:, None])
+    for _ in range(rounds):
+        U, s, Vt = np.linalg.svd(Z, full_matrices=False)
+        Z = np.where(known, Y, (U[:, :k] * s[:k]) @ Vt[:k])
+    return np.asarray(np.linalg.svd(Z, full_matrices=False)[0][:, :k] * math.sqrt(len(X)))
+
+
+def calibrated(found: LowRank, seen: Observations) -> LowRank:
+    """Return the fit with its column covariances widened to the joint posterior's variance, column by column."""
+    m, n = found.shape
+    k = found.rank
+    if k == 0 or found.row_cov is None or found.col_cov is None or joint_cost(m, n, k + 1) > JOINT_LIMIT:
+        return found
+    assert found.row_prior_cov is not None
+    assert found.col_prior_cov is not None
+    W = np.zeros((m, n))
+    W[seen.rows, seen.cols] = 1.0 / (seen.noise_array() ** 2 + found.lack_variance)
+    joint = joint_variance(found.left, found.right, W, found.row_prior_cov, found.col_prior_cov)
+    i, j = np.indices((m, n))
+    rows_only = replace(found, col_cov=np.zeros_like(found.col_cov)).variance(i, j)
+    both = found.variance(i, j)
+    unknown = np.ones((m, n), dtype=bool)
+    unknown[seen.rows, seen.cols] = False
+    unknown[:, ~unknown.any(axis=0)] = True
+    want, have = (np.where(unknown, X - rows_only, 0.0).sum(axis=0) for X in (joint, both))
+    factor = np.maximum(want / np.maximum(have, 1e-300), 1.0)
+    return replace(found, col_cov=found.col_cov * np.minimum(factor, 100.0)[:, None, None])
