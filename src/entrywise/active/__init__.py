@@ -7,6 +7,7 @@ from entrywise.active.mbeg import bandit_subspace
 from entrywise.active.mcans import adaptive_nystrom
 from entrywise.active.naive import uniform_pairs
 from entrywise.active.neyman import subspace
+from entrywise.active.rankone import rank_one
 from entrywise.active.smcans import stochastic_nystrom
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "bandit_subspace",
     "lil_ucb",
     "median_elimination",
+    "rank_one",
     "sequential_halving",
     "stochastic_nystrom",
     "subspace",

@@ -104,7 +104,8 @@ def _gmres(
         return np.zeros(graph.n), 0
     V, U = np.empty((most, graph.n)), np.empty((most, graph.n))  # U = P^-1 V: the norm is that of P^-1
     H = np.zeros((most + 1, most))
-    y, k, beta = np.zeros(0), 0, norm
+    y: Array = np.zeros(0)
+    k, beta = 0, norm
     for k in range(1, most + 1):
         V[k - 1], U[k - 1] = z / beta, r / beta
         r = net(V[k - 1])
@@ -117,7 +118,7 @@ def _gmres(
         H[k, k - 1] = beta = math.sqrt(max(float(r @ z), 0.0))
         right = np.zeros(k + 1)
         right[0] = norm
-        y = np.linalg.lstsq(H[: k + 1, :k], right, rcond=None)[0]
+        y = np.asarray(np.linalg.lstsq(H[: k + 1, :k], right, rcond=None)[0], np.float64)
         left = float(np.linalg.norm(right - H[: k + 1, :k] @ y))
         if left <= rtol * norm or beta <= 1e-14 * abs(H[k - 1, k - 1]):
             break

@@ -14,7 +14,7 @@ from entrywise.exceptions import NotIdentifiable, ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.logls import Fit, _best
 from entrywise.passive.rankone import RankOne
-from entrywise.queries import Array, Seed
+from entrywise.queries import Array, Indices, Seed
 
 
 def alternating_minimization(
@@ -70,7 +70,6 @@ def alternating_minimization(
     live = observations.take(observations.values != 0)
     if not len(live):
         raise NotIdentifiable("alternating_minimization needs at least one known entry that is not zero; observe one")
-    m, n = observations.shape
     _, row_of, col_of = live.components
     fit = Fit(observations)
     fit.row_of, fit.col_of = row_of.copy(), col_of.copy()
@@ -81,8 +80,9 @@ def alternating_minimization(
     used = np.flatnonzero(np.isfinite(fit.fitted()))
     i, j, a, w = fit.i[used], fit.j[used], fit.a[used], fit.precision[used]
     x, y, wa = fit.x, fit.y, fit.precision[used] * fit.a[used]
-    now, done = np.inf, 0
-    for done in range(1, iterations + 1):
+    now, sweeps = np.inf, 0
+    while sweeps < iterations:
+        sweeps += 1
         x = _clipped(_best(i, wa, w, y[j], x, ridge), clip)
         y = _clipped(_best(j, wa, w, x[i], y, ridge), clip)
         new = float(np.sum(w * (a - x[i] * y[j]) ** 2)) + ridge * float(np.nansum(x**2) + np.nansum(y**2))
@@ -91,10 +91,10 @@ def alternating_minimization(
         now = new
     fit.x, fit.y = x, y
     name = "ridge" if ridge > 0 else "alternating minimisation"
-    return fit.result(f"{name}, {start} start", certify=False, sweeps=done)
+    return fit.result(f"{name}, {start} start", certify=False, sweeps=sweeps)
 
 
-def _start(seen: Observations, kind: str, col_of: Array, rng: np.random.Generator) -> Array:
+def _start(seen: Observations, kind: str, col_of: Indices, rng: np.random.Generator) -> Array:
     """Return a first y: random, or the leading right singular vector of each component, by power steps."""
     y = rng.standard_normal(seen.shape[1])
     if kind == "random":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -88,7 +89,7 @@ def projected_eigenvector(observations: Observations, low: float, high: float) -
     warning = _no_better_than_a_constant(result, observations)
     if warning:
         warnings.warn(warning, stacklevel=2)
-        result.report["warning"] = warning  # type: ignore[index]
+        result = replace(result, report={**result.report, "warning": warning})
     return result
 
 
