@@ -1,0 +1,190 @@
+r"""Dawid-Skene models of a crowd, fitted by expectation-maximisation with learned shrinkage.
+
+Worker w says l about an item of class c with chance :math:`\theta^w_{cl}`. Rows of :math:`\theta` are drawn from a
+Dirichlet law common to all workers, whose mean and strength are learned from the counts (empirical Bayes): few
+answers a worker, or workers alike, and all shrink to the common row; then the labels are the majority vote's.
+Five models, from stiff to supple: ``vote`` (one skill for all), ``one-coin`` (one skill a worker) and
+``dawid-skene`` (a confusion matrix a worker), the last two with equal or with free class shares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from entrywise.apply._answers import Answers
+from entrywise.queries import Array
+
+STRENGTH = (0.3, 1000.0)  # bounds of the prior's strength, in answers
+MARGIN, FINE, LEAST = 0.04, 0.02, 8.0  # nats an item that a suppler model must gain, and nats in all
+TABLE_LIMIT = 20_000_000  # numbers in the confusion matrices
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model.
+
+    ``q`` of shape (n, k) is the posterior of the items' classes, ``evidence`` a lower bound on the log marginal
+    likelihood, ``table`` the log confusion (W, answer, truth), or (W, 1, 1) gains in nats under one coin.
+    """
+
+    model: str
+    shares: bool
+    q: Array
+    evidence: float
+    prior: Array
+    table: Array
+    counts: Array
+    strength: Array
+    iterations: int
+
+    @property
+    def coin(self) -> bool:
+        """Whether workers have one skill each, or one in all."""
+        return self.model != "dawid-skene"
+
+    @property
+    def name(self) -> str:
+        """The model and its class shares."""
+        return self.model + (", free class shares" if self.shares else ", equal class shares")
+
+
+def learn_strength(counts: Array, prior: Array, steps: int = 4) -> Array:
+    """Return a better Dirichlet prior for `counts` of shape (W, outcomes, ...): Minka's fixed-point steps."""
+    total = counts.sum(axis=1)
+    for _ in range(steps):
+        size = prior.sum(axis=0)
+        up = (digamma(counts + prior) - digamma(prior)).sum(axis=0)
+        down = (digamma(total + size) - digamma(size)).sum(axis=0)
+        prior = prior * np.maximum(up, 1e-12) / np.maximum(down, 1e-12)
+        size = prior.sum(axis=0)
+        prior = np.maximum(prior / size * np.clip(size, *STRENGTH), 1e-3)
+    return prior
+
+
+def fit_vote(answers: Answers, tol: float = 1e-4, most: int = 50) -> Fit:
+    """All workers have one skill in common: the vote, with a posterior."""
+    from entrywise.linalg import _jit_crowd as jit
+
+    n, k = answers.votes.shape
+    W, total = len(answers.workers), float(len(answers))
+    q, hits, prior = answers.votes.copy(), np.empty(W), np.full(k, -np.log(k))
+    jit.coin_counts(answers.start, answers.worker, answers.label, q, hits)
+    entropy = 0.0
+    for step in range(1, most + 1):
+        p = (hits.sum() + 1.0) / (total + 2.0)
+        gain = np.full(W, np.log(p / (1.0 - p)) + np.log(k - 1.0))
+        change, entropy = jit.coin_step(answers.start, answers.worker, answers.label, prior, gain, q, hits)
+        iterations = step
+        if change < tol:
+            break
+    right = hits.sum()
+    evidence = entropy - n * np.log(k) - (total - right) * np.log(k - 1.0)
+    evidence += float(_log_beta(np.array([right + 1.0, total - right + 1.0]), 0))
+    strength = np.array([p, 1.0 - p]) * STRENGTH[1]
+    return Fit("vote", False, q, evidence, prior, gain[:, None, None], hits, strength, iterations)
+
+
+def fit_coin(answers: Answers, start: Array | None = None, *, shares: bool, tol: float = 1e-4, most: int = 200) -> Fit:
+    """Every worker is right with a chance of its own, whatever the class."""
+    from entrywise.linalg import _jit_crowd as jit
+
+    k = len(answers.classes)
+    given = answers.per_worker
+    q, hits = (answers.votes if start is None else start).copy(), np.empty(len(given))
+    strength = np.array([2.8, 1.2])
+    jit.coin_counts(answers.start, answers.worker, answers.label, q, hits)
+    entropy = 0.0
+    for step in range(1, most + 1):
+        strength = learn_strength(np.column_stack([hits, given - hits]), strength)
+        p = (hits + strength[0]) / (given + strength.sum())
+        gain, prior = np.log(p / (1.0 - p)) + np.log(k - 1.0), _log_shares(q, shares)
+        change, entropy = jit.coin_step(answers.start, answers.worker, answers.label, prior, gain, q, hits)
+        iterations = step
+        if change < tol:
+            break
+    N = np.column_stack([hits, given - hits])
+    evidence = entropy + float((_log_beta(N + strength, 1) - _log_beta(strength, 0)).sum())
+    evidence += -float(N[:, 1].sum()) * np.log(k - 1.0) + _share_evidence(q, shares)
+    return Fit("one-coin", shares, q, evidence, prior, gain[:, None, None], hits, strength, iterations)
+
+
+def fit_full(answers: Answers, start: Array | None = None, *, shares: bool, tol: float = 1e-4, most: int = 200) -> Fit:
+    """Every worker has a confusion matrix of its own."""
+    from entrywise.linalg import _jit_crowd as jit
+
+    k = len(answers.classes)
+    q, counts = (answers.votes if start is None else start).copy(), np.empty((len(answers.workers), k, k))
+    jit.table_counts(answers.start, answers.worker, answers.label, q, counts)
+    pooled = counts.sum(axis=0) + 0.1  # (answer, truth)
+    strength = 4.0 * pooled / pooled.sum(axis=0)
+    entropy = 0.0
+    for step in range(1, most + 1):
+        strength = learn_strength(counts, strength)
+        table = counts + strength
+        table = np.log(table) - np.log(table.sum(axis=1, keepdims=True))
+        prior = _log_shares(q, shares)
+        change, entropy = jit.table_step(answers.start, answers.worker, answers.label, prior, table, q, counts)
+        iterations = step
+        if change < tol:
+            break
+    evidence = entropy + float((_log_beta(counts + strength, 1) - _log_beta(strength, 0)).sum())
+    return Fit(
+        "dawid-skene", shares, q, evidence + _share_evidence(q, shares), prior, table, counts, strength, iterations
+    )
+
+
+def choose(answers: Answers, rank_one: Array | None = None, shares: str = "auto") -> tuple[Fit, dict[str, float]]:
+    """Return the model that the answers ask for, and the evidence of all.
+
+    Confusion matrices must gain `MARGIN` nats an item over one coin. Free class shares and a bias common to all
+    workers explain the same surplus of one answer, and where the answers cannot tell them apart neither is used:
+    free shares must gain `MARGIN` over equal ones, and `FINE` over the rival.
+    """
+    n = len(answers.items)
+    wide, fine = max(MARGIN * n, LEAST), max(FINE * n, LEAST / 2)
+    small = answers.per_worker.size * answers.votes.shape[1] ** 2 <= TABLE_LIMIT
+    free = [False, True] if shares == "auto" else [shares == "free"]
+    coins = [fit_coin(answers, shares=f) for f in free]
+    fulls = [fit_full(answers, shares=f) for f in free] if small else []
+    found = max(fit_vote(answers), coins[0], key=_evidence)
+    fits = [found, *coins, *fulls]
+    best = max(found, coins[-1], key=_evidence)
+    if fulls and max(f.evidence for f in fulls) > best.evidence + wide:
+        found = fulls[-1] if fulls[-1].evidence > fulls[0].evidence + fine else fulls[0]
+    elif coins[-1].evidence > max([found.evidence + wide] + [f.evidence + fine for f in fulls[:-1]]):
+        found = coins[-1]
+    if rank_one is not None and found.model != "vote":
+        again = refit(answers, found, rank_one)
+        found = max(found, again, key=_evidence)
+    return found, {f.name: f.evidence for f in sorted(fits, key=_evidence)}
+
+
+def refit(answers: Answers, like: Fit, start: Array) -> Fit:
+    """Fit the same model from another start."""
+    fit = fit_coin if like.coin else fit_full
+    return fit(answers, start, shares=like.shares)
+
+
+def _evidence(fit: Fit) -> float:
+    return fit.evidence
+
+
+def _log_shares(q: Array, shares: bool) -> Array:
+    if not shares:
+        return np.full(q.shape[1], -np.log(q.shape[1]))
+    count = q.sum(axis=0) + 1.0
+    return np.asarray(np.log(count / count.sum()))
+
+
+def _share_evidence(q: Array, shares: bool) -> float:
+    n, k = q.shape
+    if not shares:
+        return float(-n * np.log(k))
+    return float(_log_beta(q.sum(axis=0) + 1.0, 0) - _log_beta(np.ones(k), 0))
+
+
+def _log_beta(a: Array, axis: int) -> Array:
+    return np.asarray(gammaln(a).sum(axis=axis) - gammaln(a.sum(axis=axis)))
