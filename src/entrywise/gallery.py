@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from entrywise.bounds.subspace import Law
 from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
-from entrywise.oracles import BernoulliOracle, MatrixOracle, StreamOracle
+from entrywise.oracles import BernoulliOracle, MatrixOracle, StreamOracle, TwoCostOracle
 from entrywise.queries import Array, Seed
 
 
@@ -176,3 +176,9 @@ def multiplicative_oracle(seed: Seed = 0) -> Any:
     """Return an oracle over a noisy 8 x 6 table of rank one: the problem of small rank-one plans."""
     rng = np.random.default_rng(seed)
     return MatrixOracle(np.outer(*random_rank_one(8, 6, rng)) + 0.02 * rng.standard_normal((8, 6)))
+
+
+def two_cost_oracle(seed: Seed = 0) -> Any:
+    """Return two instruments over a 12 x 10 matrix of rank 2: the problem of small two-cost plans."""
+    rng = np.random.default_rng(seed)
+    return TwoCostOracle(random_low_rank(12, 10, 2, rng), entry_noise=0.05, column_noise=0.2, rng=rng)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Plan
+from entrywise.queries import Plan, Prices
 
 Room = Literal["passive", "active", "online"]
 
@@ -116,6 +116,33 @@ METHODS: tuple[Method, ...] = (
         "stochastic-nystrom", "active.smcans:stochastic_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 4.1",
         "spends its budget to the last answer; with epsilon and delta, every entry within epsilon (Theorem 4.3)",
         {"n": 12, "rank": 2, "budget": 600, "rng": 0}, "coin_oracle",
+    ),
+    Method(
+        "noisy-cur", "active.ncur:noisy_cur", "active", "Hu, Gittens, Magdon-Ismail 2021, with the split it leaves open",
+        "never above its budget; a posterior for every entry; exact from r columns and r entries in the others without noise",
+        {"shape": (12, 10), "prices": Prices(column=4), "noise": {"column": 0.2, "entry": 0.05}, "budget": 70, "rng": 0},
+        "two_cost_oracle",
+    ),
+    Method(
+        "literal-noisy-cur", "active.ncur_literal:literal_noisy_cur", "active", "Hu, Gittens, Magdon-Ismail 2021, Algorithm 1",
+        "its Theorem 1, vacuous at the budgets at which it is used: the baseline",
+        {"shape": (12, 10), "prices": Prices(column=4), "columns": 5, "budget": 70, "rng": 0}, "two_cost_oracle",
+    ),
+    Method(
+        "cur-plus", "active.curplus:cur_plus", "active", "Xu, Jin, Zhou 2015",
+        "exact without noise from O(r log r) columns and rows: the baseline",
+        {"shape": (12, 10), "prices": Prices(column=4), "columns": 3, "rank": 2, "budget": 70, "rng": 0}, "two_cost_oracle",
+    ),
+    Method(
+        "two-phase", "active.twophase:two_phase", "active", "Chen, Bhojanapalli, Sanghavi, Ward 2014, Algorithm 1",
+        "exact without noise from O((m + n) r log^2 (m + n)) entries, coherent or not: the baseline",
+        {"shape": (12, 10), "budget": 70, "rank": 2, "rng": 0}, "two_cost_oracle",
+    ),
+    Method(
+        "split-nuclear-norm", "active.nnsplit:split_nuclear_norm", "active", "Hu, Gittens, Magdon-Ismail 2021, eq. (5)",
+        "none: the baseline",
+        {"shape": (12, 10), "prices": Prices(column=4), "columns": 5, "noise": {"column": 0.2, "entry": 0.05}, "budget": 70, "rng": 0},
+        "two_cost_oracle",
     ),
     Method(
         "best-pair", "apply.pairs:best_pair", "active", "Bhargava, Ganti, Nowak 2017, Section 5",
