@@ -109,7 +109,7 @@ def hints(seen: Observations) -> list[str]:
     spread = float(np.ptp(seen.values))
     if spread == 0:
         found.append("every known value is the same: the completion is that constant")
-    elif seen.is_binary:
+    elif seen.is_binary and len(seen) >= 10:
         found.append(
             "the values are binary: `entrywise online` learns such a matrix with few mistakes; "
             "for votes of workers on items `entrywise crowd` weighs the workers"

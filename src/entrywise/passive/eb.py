@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.linalg.variational import Fit
+from entrywise.linalg.variational import Fit, one_blas_thread
 from entrywise.observations import Observations
 from entrywise.queries import Array, Seed
 from entrywise.results import LowRank
@@ -48,8 +48,9 @@ def low_rank(
         deviation :math:`s_{ij}`, one for all or one each; None when unknown, and then :math:`t^2` is
         noise and lack of fit together.
     rank : int, optional
-        Components besides the biases, 0..min(m, n). None: components are added while the leading singular
-        value of the residuals exceeds what it is after their signs are drawn anew, up to `max_rank`.
+        Components besides the biases, 0..min(m, n). None: components are added, up to `max_rank`, whose singular value
+        in the residuals exceeds the largest after their signs are drawn anew, as long as the evidence (its
+        variational bound) rises; weak ones that it rises without are left out again.
     start : LowRank, optional
         An earlier fit of the same shape to start from (its rank is kept unless `rank` is given); for a few
         more entries, two or three sweeps are then enough.
@@ -108,40 +109,50 @@ def low_rank(
                 break
         return change
 
-    if start is None:
-        sweep(2, tol)
-    if wanted is not None and wanted > fit.rank and len(observations) > 1:
-        left, right, *_ = fit.spectrum(wanted - fit.rank, generator)
-        fit.grow(left, right)
-    elif wanted is None:
-        room = min(m, n, max_rank)
-        while fit.rank < room:
-            before, evidence = fit.state(), fit.evidence
-            left, right, singular, chance = fit.spectrum(min(room - fit.rank, 12), generator)
-            count = int(np.sum(singular > max(chance[0], 1e-7)))
-            if count == 0:
-                break
-            fit.grow(left[:, :count], right[:, :count])
-            sweep(5, tol)
-            if fit.evidence <= evidence:
-                fit.restore(before)
-                break
-    sweep(sweeps, tol)
-    while wanted is None and fit.rank > 0:  # components that came in by chance
-        D = fit.balance()
-        weak = int(np.sum(D < 1e-3 * fit.t2)) or int(D[-1] < 0.05 * fit.t2)
+    with one_blas_thread():
+        if start is None:
+            sweep(2, tol)
+        if wanted is None:
+            _grow(fit, min(m, n, max_rank), generator, lambda: sweep(5, tol))
+        elif wanted > fit.rank and len(observations) > 1:
+            fit.grow(*fit.spectrum(wanted - fit.rank, generator)[:2])
+        sweep(sweeps, tol)
+        if wanted is None:
+            _prune(fit)
+        fit.sweep(keep=True)
+        strengths = fit.balance(last=True)
+    return _result(fit, observations, offset, scale, known_noise, strengths, done + 1)
+
+
+def _grow(fit: Fit, most: int, rng: np.random.Generator, sweep: Callable[[], float]) -> None:
+    """Add the components that stand out of chance, as long as the evidence rises."""
+    while fit.rank < most:
         before, evidence = fit.state(), fit.evidence
+        left, right, singular, chance = fit.spectrum(min(most - fit.rank, 12), rng)
+        count = int(np.sum(singular > max(chance[0], 1e-7)))
+        if count == 0:
+            return
+        fit.grow(left[:, :count], right[:, :count])
+        sweep()
+        if fit.evidence <= evidence:
+            fit.restore(before)
+            return
+
+
+def _prune(fit: Fit) -> None:
+    """Leave out components that came in by chance: far below the noise, and the evidence rises without them."""
+    while fit.rank > 0:
+        sizes = fit.balance()
+        weak = int(np.sum(sizes < 1e-3 * fit.t2)) or int(sizes[-1] < 0.05 * fit.t2)
         if not weak:
-            break
+            return
+        before, evidence = fit.state(), fit.evidence
         fit.drop(weak)
         for _ in range(3):
             fit.sweep()
         if fit.evidence < evidence:
             fit.restore(before)
-            break
-    fit.sweep(keep=True)
-    strengths = fit.balance(last=True)
-    return _result(fit, observations, offset, scale, known_noise, strengths, done + 1)
+            return
 
 
 def _check(seen: Observations, rank: int | None, max_rank: int, start: LowRank | None, sweeps: int, tol: float) -> None:
