@@ -566,7 +566,7 @@ class Subspace(Result):
         if scale <= 0:
             b[part] = 0.0
             return b
-        noise = max(self.noise_variance, 1e-10 * scale) / scale  # round-off must not be fitted
+        noise = max(self.noise_variance, 1e-8 * scale) / scale  # round-off must not be fitted
         variance = np.maximum(self.explained_variance / scale, noise)
         outer = (V.T[:, :, None] * V.T[:, None, :]).reshape(self.d, k * k)
         for start in range(0, len(part), max(1, 2**22 // (k * k))):

@@ -135,7 +135,8 @@ def read_samples(file: str, leave_out: list[str]) -> tuple[Any, list[str]]:
                 f"{file} has no column {name!r} to leave out; it has {', '.join(map(repr, table.columns[:12]))}"
             )
     table = table.drop(leave_out)
-    text = [c for c, t in table.schema.items() if not (t.is_numeric() or t == pl.Boolean or t == pl.Null)]
+    empty = {c for c in table.columns if table[c].null_count() == table.height}  # without values: of no type yet
+    text = [c for c, t in table.schema.items() if not (t.is_numeric() or t == pl.Boolean or c in empty)]
     if text:
         say(f"left out, since they hold no numbers: {', '.join(text)}", style="yellow")
         table = table.drop(text)
@@ -193,6 +194,7 @@ def draw_spectrum(path: Path, found: Any) -> None:
     ax.plot(at, np.cumsum(share), "k.-", linewidth=1, label="together")
     ax.set_xlabel("component")
     ax.set_ylabel("share of variance")
+    ax.set_xticks(at[:: max(1, shown // 10)])
     ax.set_ylim(0, 1.02)
     ax.legend(frameon=False, loc="center right")
     ax.set_title(f"{found.k} of {found.d} components, {found.explained_variance_ratio.sum():.0%} of the variance")
