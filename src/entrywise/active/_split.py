@@ -109,7 +109,7 @@ class Problem:
         k = self.rank + (2 if self.rank >= held - 1 else 0)
         if money / self.entry_price >= PLENTY * k * (self.m + self.n - k):
             return 0
-        return min(self.n, math.ceil(1.5 * k) + 2, int(0.7 * money / self.column_price))
+        return min(self.n, math.ceil(1.5 * (k + 1)) + 2, int(0.7 * money / self.column_price))
 
     def entries_suffice(self, money: float) -> bool:
         """Tell whether no column pays at any rank up to six, so that none needs to be bought to find out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from entrywise.cli import complete, demo, kernel, methods, reproduce, study_changes, subspace
+from entrywise.cli import complete, demo, forecast, kernel, methods, reproduce, study_changes, subspace
 from entrywise.cli._shared import run_command
 
 app = typer.Typer(
@@ -15,7 +15,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _command in (complete.complete, demo.demo, kernel.kernel, methods.methods, reproduce.reproduce, subspace.subspace):
+for _command in (
+    complete.complete,
+    demo.demo,
+    forecast.forecast,
+    kernel.kernel,
+    methods.methods,
+    reproduce.reproduce,
+    subspace.subspace,
+):
     app.command()(_command)
 app.add_typer(study_changes.commands)
 

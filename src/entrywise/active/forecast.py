@@ -1,0 +1,98 @@
+"""What a budget will buy, before anything is spent: forecasts by plan name, for the command line and for code.
+
+A forecast is a function of the setting that returns rows of one table. To add one for another plan, write the function
+and add it to ``FORECASTS``; its keyword arguments are those that :func:`forecast` is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from entrywise.active._split import Problem
+from entrywise.active._twocost import Noise, read_two_cost
+from entrywise.exceptions import ParameterError
+from entrywise.queries import Prices
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Rows of a table, and the assumptions behind them in a sentence."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    assumes: str
+
+
+def forecast_noisy_cur(
+    shape: tuple[int, int],
+    prices: Prices,
+    *,
+    noise: Noise,
+    budget: float,
+    rank: int | None = None,
+    signal: float = 1.0,
+) -> Forecast:
+    """Return how :func:`noisy_cur` would split the budget, the error to expect and what more money is worth.
+
+    Parameters
+    ----------
+    shape, prices, noise, budget
+        As of :func:`entrywise.active.noisy_cur`; both noises must be given.
+    rank : int, optional
+        Rank of the matrix; by default one row each for 2, 4 and 8.
+    signal : float
+        Standard deviation of the entries about the mean of their row.
+
+    Returns
+    -------
+    Forecast
+        A row a rank: ``columns`` and ``entries`` to buy, ``per_column`` entries on each column not bought,
+        ``error`` (root mean squared, of an entry), ``per_unit`` by how much one more unit of money lowers it, and
+        ``nuclear_norm``, the budget below which nuclear-norm completion has no theory.
+
+    Examples
+    --------
+    >>> noise = {"column": 0.22, "entry": 0.1}
+    >>> found = forecast_noisy_cur((80, 60), Prices(column=16), noise=noise, budget=720, rank=3, signal=0.4)
+    >>> found.rows[0][:3]
+    (3, 28, 272)
+    """
+    setting = read_two_cost(shape, prices, noise, budget)
+    if setting.column_noise is None or setting.entry_noise is None:
+        raise ParameterError("a forecast must know both noises; give noise of column and of entry")
+    if not (math.isfinite(signal) and signal > 0):
+        raise ParameterError(f"signal of a forecast must be finite and above 0, got {signal}")
+    m, n = setting.m, setting.n
+    if rank is not None and not 1 <= rank <= min(m, n):
+        raise ParameterError(f"rank of a forecast must be in 1..{min(m, n)}, got {rank}")
+    column, entry = setting.mean_prices()
+    rows = []
+    for k in (rank,) if rank is not None else tuple(k for k in (2, 4, 8) if k <= min(m, n)) or (1,):
+        problem = Problem(m, n, column, entry, setting.column_noise**2, setting.entry_noise**2, k, signal**2)
+        best = problem.best(budget)
+        theory = (m + n) * k * math.log(m + n) * entry
+        rows.append((k, best.columns, best.cells, best.per_column, best.error, problem.marginal(budget), theory))
+    return Forecast(
+        ("rank", "columns", "entries", "per_column", "error", "per_unit", "nuclear_norm"),
+        tuple(rows),
+        f"a matrix of the given rank with Gaussian factors, entries {signal:g} (standard deviation) about the mean of their "
+        "row, fitted with both noises known",
+    )
+
+
+FORECASTS: dict[str, Callable[..., Forecast]] = {"noisy-cur": forecast_noisy_cur}
+
+
+def forecast(plan: str, **setting: Any) -> Forecast:
+    """Return the forecast for the plan called `plan`; see :data:`FORECASTS` for those that have one."""
+    name = plan.replace("_", "-")
+    if name not in FORECASTS:
+        raise ParameterError(f"there is a forecast for {_listed(tuple(FORECASTS))}, not for {plan!r}")
+    return FORECASTS[name](**setting)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
