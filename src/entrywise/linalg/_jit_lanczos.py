@@ -1,7 +1,7 @@
 """Compiled: certified Lanczos brackets of quadratic forms of exp(S), S a sparse signed graph.
 
-A vertex keeps its neighbours in one stretch of `pool`, packed as ``2 * neighbour + (sign > 0)``. Work
-vectors are dense and zero between calls; only the ball that Lanczos reaches is touched.
+A vertex keeps its neighbours in one stretch of `pool` and the sums of their signs in the same stretch of
+`weight`. Work vectors are dense and zero between calls; only the ball that Lanczos reaches is touched.
 """
 
 # mypy: allow-untyped-defs
@@ -86,7 +86,7 @@ def rule(alpha, beta, k, node, free, symmetric, d, e, z):
 
 
 @njit(cache=True)
-def multiply(cur, new, n, scale, symmetric, start, count, net, pool, stamp, tick, touched):
+def multiply(cur, new, n, scale, symmetric, start, count, net, pool, weight, stamp, tick, touched):
     """Add S cur to new; return how many vertices the ball holds then, and how many edges were walked."""
     edges = 0
     for q in range(n):
@@ -97,12 +97,12 @@ def multiply(cur, new, n, scale, symmetric, start, count, net, pool, stamp, tick
         if not symmetric:
             new[w] += c * net[w]
         for p in range(start[w], start[w] + count[w]):
-            t = pool[p] >> 1
+            t = pool[p]
             if stamp[t] != tick:
                 stamp[t] = tick
                 touched[n] = t
                 n += 1
-            new[t] += c * float(((pool[p] & 1) << 1) - 1)  # no branch: signs are a coin's
+            new[t] += c * weight[p]
         edges += count[w]
     return n, edges
 
@@ -119,8 +119,9 @@ def side(lower, upper, mass, narrow):
 
 @njit(cache=True)
 def decide(
-    u, v, y, margin, scale, symmetric, low, high, exact, start, count, net, pool, x, stamp, touched, small, out, tally
-):
+    u, v, y, margin, scale, symmetric, low, high, exact,
+    start, count, net, pool, weight, x, stamp, touched, small, out, tally,
+):  # fmt: skip
     """Return (sign of the prediction, whether label y asks for an update); y = 0 asks for the sign alone.
 
     S = scale (A + diag(net)), without the diagonal when `symmetric`; v = (e_u + e_v) / sqrt 2; the spectrum of S lies
@@ -147,7 +148,7 @@ def decide(
     for k in range(MOST):
         steps = k + 1
         reach = n
-        n, edges = multiply(cur, new, n, scale, symmetric, start, count, net, pool, stamp, tick, touched)
+        n, edges = multiply(cur, new, n, scale, symmetric, start, count, net, pool, weight, stamp, tick, touched)
         tally[EDGES] += edges
         a = 0.0
         for q in range(reach):

@@ -34,34 +34,47 @@ def span(symmetric, gamma, vertices, trace, ints):
 
 
 @njit(cache=True)
-def push(w, packed, start, count, room, pool, ints):
-    """Append a neighbour to vertex w; the caller has seen to it that the pool has room."""
+def add(w, t, y, start, count, room, pool, weight, ints):
+    """Add sign y to the edge from w to t and return what it was; the caller has seen to it that the pool has room."""
+    for p in range(start[w], start[w] + count[w]):
+        if pool[p] == t:
+            weight[p] += y
+            return weight[p] - y
     if count[w] == room[w]:
         size = max(4, 2 * room[w])
         to = ints[USED]
         for p in range(count[w]):
             pool[to + p] = pool[start[w] + p]
+            weight[to + p] = weight[start[w] + p]
         start[w] = to
         room[w] = size
         ints[USED] += size
-    pool[start[w] + count[w]] = packed
+    pool[start[w] + count[w]] = t
+    weight[start[w] + count[w]] = y
     count[w] += 1
+    return 0
 
 
 @njit(cache=True)
-def insert(u, v, y, delta, symmetric, start, count, room, net, ups, downs, pool, ints, floats):
+def insert(u, v, y, delta, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats):
     """Add an update at (u, v) of sign y to the graph; `delta` goes to the bound on the trace."""
     for w in (u, v):
-        if ups[w] + downs[w] == 0:
+        if count[w] == 0:
             ints[VERTICES] += 1
             floats[TRACE] += 1.0
-        if y > 0:
-            ups[w] += 1
-        else:
-            downs[w] += 1
+    was = add(u, v, y, start, count, room, pool, weight, ints)
+    add(v, u, y, start, count, room, pool, weight, ints)
+    for w in (u, v):  # sums of the positive and of the negative weights at a vertex
         net[w] += y
-    push(u, 2 * v + (y > 0), start, count, room, pool, ints)
-    push(v, 2 * u + (y > 0), start, count, room, pool, ints)
+        if y > 0:
+            if was >= 0:
+                ups[w] += 1
+            else:
+                downs[w] -= 1
+        elif was <= 0:
+            downs[w] += 1
+        else:
+            ups[w] -= 1
     floats[TRACE] += delta
     if symmetric:  # one number a vertex: all its updates
         ints[UP_ROW] = max(ints[UP_ROW], ups[u] + downs[u])
@@ -99,7 +112,7 @@ def full(doubling, seen, ints, floats):
 @njit(cache=True)
 def follow(
     us, vs, ys, fresh, first, seen, symmetric, doubling, margin,
-    start, count, room, net, ups, downs, pool, x, stamp, touched, small, out, ints, floats, tally,
+    start, count, room, net, ups, downs, pool, weight, x, stamp, touched, small, out, ints, floats, tally,
     log_u, log_v, log_y, log_delta, predictions,
 ):  # fmt: skip
     """Predict and learn the trials from `first` on; return where it stopped because the pool was full."""
@@ -112,7 +125,7 @@ def follow(
         scale = gamma if symmetric else 0.5 * gamma
         sign, update = decide(
             u, v, y, margin, scale, symmetric, low, high, False,
-            start, count, net, pool, x, stamp, touched, small, out, tally,
+            start, count, net, pool, weight, x, stamp, touched, small, out, tally,
         )  # fmt: skip
         predictions[t] = sign
         seen += fresh[t]
@@ -125,7 +138,7 @@ def follow(
                     delta = grow * out[LOW_MINUS] + shrink * out[LOW_PLUS]
             else:
                 delta = grow * out[UP_PLUS] if y > 0 else shrink * out[LOW_PLUS]
-            insert(u, v, y, delta, symmetric, start, count, room, net, ups, downs, pool, ints, floats)
+            insert(u, v, y, delta, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats)
             ints[SINCE] += 1
         if update or fresh[t] > 0:
             k = ints[EVENTS]
@@ -140,7 +153,7 @@ def follow(
 @njit(cache=True)
 def replay(
     log_u, log_v, log_y, log_delta, first, last, seen, symmetric, doubling,
-    start, count, room, net, ups, downs, pool, ints, floats,
+    start, count, room, net, ups, downs, pool, weight, ints, floats,
 ):  # fmt: skip
     """Insert logged events without predicting; return where it stopped because the pool was full."""
     for k in range(first, last):
@@ -149,7 +162,9 @@ def replay(
             return k, seen
         seen = max(seen, u - 1, v - 1)  # vertices are numbered as they appear, from 2
         if log_y[k] != 0:
-            insert(u, v, log_y[k], log_delta[k], symmetric, start, count, room, net, ups, downs, pool, ints, floats)
+            insert(
+                u, v, log_y[k], log_delta[k], symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats
+            )
             ints[SINCE] += 1
             if full(doubling, seen, ints, floats):
                 restart(count, net, ups, downs, ints, floats)
@@ -159,7 +174,25 @@ def replay(
 
 @njit(cache=True)
 def many(
-    us, vs, symmetric, exact, start, count, net, pool, x, stamp, touched, small, out, ints, floats, tally, signs, values
+    us,
+    vs,
+    symmetric,
+    exact,
+    start,
+    count,
+    net,
+    pool,
+    weight,
+    x,
+    stamp,
+    touched,
+    small,
+    out,
+    ints,
+    floats,
+    tally,
+    signs,
+    values,
 ):
     """Decide many entries at one state; `values` gets the middle of each bracket."""
     gamma = floats[GAMMA]
@@ -168,7 +201,7 @@ def many(
     for t in range(len(us)):
         signs[t], _ = decide(
             us[t], vs[t], 0, 0.0, scale, symmetric, low, high, exact,
-            start, count, net, pool, x, stamp, touched, small, out, tally,
+            start, count, net, pool, weight, x, stamp, touched, small, out, tally,
         )  # fmt: skip
         if exact:
             values[t] = 0.5 * (out[LOW] + out[UP])

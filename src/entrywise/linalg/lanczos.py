@@ -46,16 +46,13 @@ class GrowingExponential:
     """
 
     def __init__(self, gamma: float, *, symmetric: bool = False, margin: float = 0.0, doubling: bool = False) -> None:
-        from entrywise.linalg import _jit_winnow
-
-        self._jit = _jit_winnow
         self.symmetric, self.margin, self.doubling = symmetric, margin, doubling
         self.start_gamma = gamma
         self.n_vertices = 0
-        self._ints = np.zeros(_jit_winnow.N_INTS, np.int64)
+        self._ints = np.zeros(self._jit.N_INTS, np.int64)
         self._floats = np.array([gamma, 0.0])
         self._tally = np.zeros(5, np.int64)
-        self._pool = np.zeros(256, np.int32)
+        self._pool, self._weight = np.zeros(256, np.int32), np.zeros(256, np.int32)
         self._start = np.zeros(0, np.int64)
         self._count, self._room, self._net, self._ups, self._downs = (np.zeros(0, np.int32) for _ in range(5))
         self._x, self._stamp, self._touched = np.zeros((3, 0)), np.zeros(0, np.int64), np.zeros(0, np.int32)
@@ -63,6 +60,12 @@ class GrowingExponential:
         self._log_u, self._log_v = np.zeros(0, np.int32), np.zeros(0, np.int32)
         self._log_y, self._log_delta = np.zeros(0, np.int8), np.zeros(0)
         self._make_room(2)
+
+    @property
+    def _jit(self) -> Any:
+        from entrywise.linalg import _jit_winnow
+
+        return _jit_winnow
 
     # what it knows
 
@@ -114,8 +117,8 @@ class GrowingExponential:
         n = self.n_vertices if n is None else n
         S = np.zeros((n, n))
         for w in range(2, self.n_vertices + 2):
-            packed = self._pool[self._start[w] : self._start[w] + self._count[w]]
-            np.add.at(S[w - 2], (packed >> 1) - 2, np.where(packed & 1, 1.0, -1.0))
+            here = slice(self._start[w], self._start[w] + self._count[w])
+            S[w - 2, self._pool[here] - 2] = self._weight[here]
         if self.symmetric:
             return self.gamma * S
         S[np.arange(self.n_vertices), np.arange(self.n_vertices)] += self._net[2 : self.n_vertices + 2]
@@ -134,7 +137,7 @@ class GrowingExponential:
     def _many(self, us: Indices, vs: Indices, exact: bool) -> tuple[Signs, Array]:
         signs, values = np.zeros(len(us), np.int8), np.zeros(len(us))
         self._jit.many(
-            us, vs, self.symmetric, exact, self._start, self._count, self._net, self._pool, self._x, self._stamp,
+            us, vs, self.symmetric, exact, self._start, self._count, self._net, self._pool, self._weight, self._x, self._stamp,
             self._touched, self._small, self._out, self._ints, self._floats, self._tally, signs, values,
         )  # fmt: skip
         return signs, values
@@ -155,7 +158,7 @@ class GrowingExponential:
         def go(at: int, seen: int) -> tuple[int, int]:
             at, seen = self._jit.follow(
                 us, vs, ys, fresh, at, seen, self.symmetric, self.doubling, self.margin,
-                self._start, self._count, self._room, self._net, self._ups, self._downs, self._pool, self._x, self._stamp,
+                self._start, self._count, self._room, self._net, self._ups, self._downs, self._pool, self._weight, self._x, self._stamp,
                 self._touched, self._small, self._out, self._ints, self._floats, self._tally,
                 self._log_u, self._log_v, self._log_y, self._log_delta, predictions,
             )  # fmt: skip
@@ -176,7 +179,7 @@ class GrowingExponential:
         def go(at: int, seen: int) -> tuple[int, int]:
             at, seen = self._jit.replay(
                 self._log_u, self._log_v, self._log_y, self._log_delta, at, k, seen, self.symmetric, self.doubling,
-                self._start, self._count, self._room, self._net, self._ups, self._downs, self._pool, self._ints, self._floats,
+                self._start, self._count, self._room, self._net, self._ups, self._downs, self._pool, self._weight, self._ints, self._floats,
             )  # fmt: skip
             return at, seen
 
@@ -195,7 +198,7 @@ class GrowingExponential:
             at, seen = go(at, seen)
             if at >= end:
                 return
-            self._pool = np.concatenate([self._pool, np.zeros_like(self._pool)])
+            self._pool, self._weight = (np.concatenate([x, np.zeros_like(x)]) for x in (self._pool, self._weight))
 
     def _make_room(self, n: int) -> None:
         have = len(self._start)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,7 +18,7 @@ class _Dual(Replayed):
     def __init__(self, kernel: Array) -> None:
         super().__init__()
         self.kernel = kernel
-        self._score: defaultdict[int, Array] = defaultdict(lambda: np.zeros(len(kernel)))
+        self._score: dict[int, Array] = {}
 
     def fresh(self) -> _Dual:
         return _Dual(self.kernel)
@@ -31,7 +30,7 @@ class _Dual(Replayed):
 
     def absorb(self, i: int, j: int, y: int) -> None:
         if (self.score(i, j) >= 0.0) != (y > 0):
-            self._score[i] += y * self.kernel[j]
+            self._score[i] = self._score.get(i, 0.0) + y * self.kernel[j]
 
 
 @dataclass(frozen=True, eq=False)

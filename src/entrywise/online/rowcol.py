@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 from entrywise.online._learner import Learner, Replayed
@@ -11,8 +10,8 @@ from entrywise.online._learner import Learner, Replayed
 class _Counts(Replayed):
     def __init__(self) -> None:
         super().__init__()
-        self._row: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])  # sum of labels, their number
-        self._col: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+        self._row: dict[int, list[int]] = {}  # sum of labels, their number
+        self._col: dict[int, list[int]] = {}
 
     def fresh(self) -> _Counts:
         return _Counts()
@@ -27,8 +26,9 @@ class _Counts(Replayed):
 
     def absorb(self, i: int, j: int, y: int) -> None:
         for known, k in ((self._row, i), (self._col, j)):
-            known[k][0] += y
-            known[k][1] += 1
+            counts = known.setdefault(k, [0, 0])
+            counts[0] += y
+            counts[1] += 1
 
 
 @dataclass(frozen=True, eq=False)
