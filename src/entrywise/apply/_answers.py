@@ -98,6 +98,17 @@ class Answers:
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
     @cached_property
+    def code(self) -> NDArray[np.int32]:
+        """Number of each answer's (worker, label)."""
+        return np.asarray(self.worker * len(self.classes) + self.label, np.int32)
+
+    @cached_property
+    def said(self) -> Array:
+        """How often each worker gave each label, shape (W, k)."""
+        W, k = len(self.workers), len(self.classes)
+        return np.bincount(self.code, minlength=W * k).reshape(W, k).astype(np.float64)
+
+    @cached_property
     def shared(self) -> NDArray[np.bool_]:
         """Which workers share an item with another worker."""
         several = np.diff(self.start)[self.item] > 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import entr, gammaln
 
 from entrywise.apply._answers import Answers
 from entrywise.queries import Array
@@ -52,16 +52,10 @@ class Fit:
 
 
 def learn_strength(counts: Array, prior: Array, steps: int = 4) -> Array:
-    """Return a better Dirichlet prior for `counts` of shape (W, outcomes, ...): Minka's fixed-point steps."""
-    total = counts.sum(axis=1)
-    for _ in range(steps):
-        size = prior.sum(axis=0)
-        up = (digamma(counts + prior) - digamma(prior)).sum(axis=0)
-        down = (digamma(total + size) - digamma(size)).sum(axis=0)
-        prior = prior * np.maximum(up, 1e-12) / np.maximum(down, 1e-12)
-        size = prior.sum(axis=0)
-        prior = np.maximum(prior / size * np.clip(size, *STRENGTH), 1e-3)
-    return prior
+    """Return a better Dirichlet prior of shape (outcomes, C) for `counts` of shape (W, outcomes, C)."""
+    from entrywise.linalg import _jit_crowd as jit
+
+    return np.asarray(jit.learn_strength(counts, prior, steps, *STRENGTH))
 
 
 def fit_vote(answers: Answers, tol: float = 1e-4, most: int = 50) -> Fit:
@@ -72,16 +66,15 @@ def fit_vote(answers: Answers, tol: float = 1e-4, most: int = 50) -> Fit:
     W, total = len(answers.workers), float(len(answers))
     q, hits, prior = answers.votes.copy(), np.empty(W), np.full(k, -np.log(k))
     jit.coin_counts(answers.start, answers.worker, answers.label, q, hits)
-    entropy = 0.0
     for step in range(1, most + 1):
         p = (hits.sum() + 1.0) / (total + 2.0)
         gain = np.full(W, np.log(p / (1.0 - p)) + np.log(k - 1.0))
-        change, entropy = jit.coin_step(answers.start, answers.worker, answers.label, prior, gain, q, hits)
+        change = _coin_step(answers, prior, gain, q, hits)
         iterations = step
         if change < tol:
             break
     right = hits.sum()
-    evidence = entropy - n * np.log(k) - (total - right) * np.log(k - 1.0)
+    evidence = _entropy(q) - n * np.log(k) - (total - right) * np.log(k - 1.0)
     evidence += float(_log_beta(np.array([right + 1.0, total - right + 1.0]), 0))
     strength = np.array([p, 1.0 - p]) * STRENGTH[1]
     return Fit("vote", False, q, evidence, prior, gain[:, None, None], hits, strength, iterations)
@@ -96,17 +89,16 @@ def fit_coin(answers: Answers, start: Array | None = None, *, shares: bool, tol:
     q, hits = (answers.votes if start is None else start).copy(), np.empty(len(given))
     strength = np.array([2.8, 1.2])
     jit.coin_counts(answers.start, answers.worker, answers.label, q, hits)
-    entropy = 0.0
     for step in range(1, most + 1):
-        strength = learn_strength(np.column_stack([hits, given - hits]), strength)
+        strength = learn_strength(np.column_stack([hits, given - hits])[:, :, None], strength[:, None])[:, 0]
         p = (hits + strength[0]) / (given + strength.sum())
         gain, prior = np.log(p / (1.0 - p)) + np.log(k - 1.0), _log_shares(q, shares)
-        change, entropy = jit.coin_step(answers.start, answers.worker, answers.label, prior, gain, q, hits)
+        change = _coin_step(answers, prior, gain, q, hits)
         iterations = step
         if change < tol:
             break
     N = np.column_stack([hits, given - hits])
-    evidence = entropy + float((_log_beta(N + strength, 1) - _log_beta(strength, 0)).sum())
+    evidence = _entropy(q) + float((_log_beta(N + strength, 1) - _log_beta(strength, 0)).sum())
     evidence += -float(N[:, 1].sum()) * np.log(k - 1.0) + _share_evidence(q, shares)
     return Fit("one-coin", shares, q, evidence, prior, gain[:, None, None], hits, strength, iterations)
 
@@ -120,17 +112,16 @@ def fit_full(answers: Answers, start: Array | None = None, *, shares: bool, tol:
     jit.table_counts(answers.start, answers.worker, answers.label, q, counts)
     pooled = counts.sum(axis=0) + 0.1  # (answer, truth)
     strength = 4.0 * pooled / pooled.sum(axis=0)
-    entropy = 0.0
     for step in range(1, most + 1):
         strength = learn_strength(counts, strength)
         table = counts + strength
         table = np.log(table) - np.log(table.sum(axis=1, keepdims=True))
         prior = _log_shares(q, shares)
-        change, entropy = jit.table_step(answers.start, answers.worker, answers.label, prior, table, q, counts)
+        change = _table_step(answers, prior, table, q, counts)
         iterations = step
         if change < tol:
             break
-    evidence = entropy + float((_log_beta(counts + strength, 1) - _log_beta(strength, 0)).sum())
+    evidence = _entropy(q) + float((_log_beta(counts + strength, 1) - _log_beta(strength, 0)).sum())
     return Fit(
         "dawid-skene", shares, q, evidence + _share_evidence(q, shares), prior, table, counts, strength, iterations
     )
@@ -168,6 +159,35 @@ def refit(answers: Answers, like: Fit, start: Array) -> Fit:
     return fit(answers, start, shares=like.shares)
 
 
+def _coin_step(answers: Answers, prior: Array, gain: Array, q: Array, hits: Array) -> float:
+    from entrywise.linalg import _jit_crowd as jit
+
+    if q.shape[1] > 2:
+        return float(jit.coin_step(answers.start, answers.worker, answers.label, prior, gain, q, hits))
+    ones = np.empty(2 * len(gain))
+    weight = np.column_stack([-gain, gain]).ravel()
+    change = jit.binary_step(answers.start, answers.code, prior[1] - prior[0], weight, q, ones)
+    hits[:] = answers.said[:, 0] - ones[::2] + ones[1::2]
+    return float(change)
+
+
+def _table_step(answers: Answers, prior: Array, table: Array, q: Array, counts: Array) -> float:
+    from entrywise.linalg import _jit_crowd as jit
+
+    if q.shape[1] > 2:
+        return float(jit.table_step(answers.start, answers.worker, answers.label, prior, table, q, counts))
+    ones = np.empty(2 * len(table))
+    weight = (table[:, :, 1] - table[:, :, 0]).ravel()
+    change = jit.binary_step(answers.start, answers.code, prior[1] - prior[0], weight, q, ones)
+    counts[:, :, 1] = np.minimum(ones.reshape(-1, 2), answers.said)
+    counts[:, :, 0] = answers.said - counts[:, :, 1]
+    return float(change)
+
+
+def _entropy(q: Array) -> float:
+    return float(entr(q).sum())
+
+
 def _evidence(fit: Fit) -> float:
     return fit.evidence
 
@@ -175,7 +195,7 @@ def _evidence(fit: Fit) -> float:
 def _log_shares(q: Array, shares: bool) -> Array:
     if not shares:
         return np.full(q.shape[1], -np.log(q.shape[1]))
-    count = q.sum(axis=0) + 1.0
+    count = np.ones(len(q)) @ q + 1.0
     return np.asarray(np.log(count / count.sum()))
 
 

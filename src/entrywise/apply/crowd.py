@@ -23,6 +23,7 @@ from entrywise.results import Interval, Result
 Model = Literal["auto", "vote", "one-coin", "dawid-skene"]
 Shares = Literal["auto", "equal", "free"]
 SHRINK = 20.0  # pseudo-answers at the mean skill, for the rank-one start
+TESTED = 20_000  # answers set aside to choose the exponent of the confidence
 FIRM = 30.0  # most answers that the crowd's common law may weigh in a worker's skill
 
 
@@ -245,26 +246,26 @@ def _leave_out(data: Answers, fit: Fit) -> tuple[Array, float]:
     """Return how likely each answer is right by everyone else's, and the exponent that predicts answers best."""
     from entrywise.linalg import _jit_crowd as jit
 
-    others = np.empty((len(data), len(data.classes)))
-    jit.left_out(data.start, data.worker, data.label, fit.prior, fit.table, fit.coin, others)
-    t = np.arange(len(data))
-    several = np.diff(data.start)[data.item] > 1
-    k = len(data.classes)
+    t, k = len(data), len(data.classes)
+    odds = np.empty((t, k))
+    jit.left_out(data.start, data.worker, data.label, fit.prior, fit.table, fit.coin, odds)
+    several = np.flatnonzero(np.diff(data.start)[data.item] > 1)
+    some = several[:: max(1, len(several) // TESTED)]
+    worker, label = data.worker[some], data.label[some]
     if fit.coin:
-        odds = np.exp(fit.table[:, 0, 0] - np.log(k - 1.0))
-        p = (odds / (1.0 + odds))[data.worker]
+        ratio = np.exp(fit.table[worker, 0, 0]) / (k - 1.0)
+        said = np.repeat((1.0 / (1.0 + ratio) / (k - 1.0))[:, None], k, axis=1)
+        said[np.arange(len(some)), label] = ratio / (1.0 + ratio)
+    else:
+        said = np.exp(fit.table[worker, label])  # (some, truth)
     best, temper = -np.inf, 1.0
     for power in (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1):
-        q = others**power
-        q /= q.sum(axis=1, keepdims=True)
-        if fit.coin:
-            chance = q[t, data.label] * p + (1.0 - q[t, data.label]) * (1.0 - p) / (k - 1.0)
-        else:
-            chance = (q * np.exp(fit.table[data.worker, data.label])).sum(axis=1)
-        score = float(np.log(np.maximum(chance[several], 1e-300)).sum())
+        q = np.exp(power * odds[some])
+        chance = (q * said).sum(axis=1) / q.sum(axis=1)
+        score = float(np.log(np.maximum(chance, 1e-300)).sum())
         if score > best:
-            best, temper, right = score, power, q[t, data.label]
-    return np.asarray(right), temper
+            best, temper = score, power
+    return np.asarray(jit.right_chance(data.label, odds, temper)), temper
 
 
 def _skills(data: Answers, fit: Fit, right: Array, rank_one: Skills) -> tuple[Array, Array]:
@@ -280,7 +281,7 @@ def _skills(data: Answers, fit: Fit, right: Array, rank_one: Skills) -> tuple[Ar
     np.cumsum(np.bincount(data.worker[several], minlength=W), out=first[1:])
     mean, deviation = np.empty(W), np.empty(W)
     a, b = (max(float(x), 1.0) for x in prior)
-    jit.skill_moments(first, order, right, 1.0 / (k - 1.0), a, b, mean, deviation)
+    jit.skill_moments(first, right[order], 1.0 / (k - 1.0), a, b, mean, deviation)
     unknown = ~rank_one.determined
     mean[unknown], deviation[unknown] = np.nan, np.nan
     return mean, deviation
