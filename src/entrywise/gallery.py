@@ -182,3 +182,8 @@ def two_cost_oracle(seed: Seed = 0) -> Any:
     """Return two instruments over a 12 x 10 matrix of rank 2: the problem of small two-cost plans."""
     rng = np.random.default_rng(seed)
     return TwoCostOracle(random_low_rank(12, 10, 2, rng), entry_noise=0.05, column_noise=0.2, rng=rng)
+
+
+def cells_oracle(seed: Seed = 0) -> Any:
+    """Return an oracle over a 14 x 10 matrix of rank 2: the problem of small plans that buy cell by cell."""
+    return MatrixOracle(random_low_rank(14, 10, 2, seed))

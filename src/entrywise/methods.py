@@ -224,6 +224,15 @@ METHODS: tuple[Method, ...] = (
         "online-factorization", "online.factorization:OnlineFactorization", "online", "folklore: stochastic gradients",
         "none: a baseline", {"rank": 2, "replay": 2}, "binary_trials",
     ),
+    Method(
+        "most-informative", "active.informative:most_informative", "active", "greedy fall of posterior variance per price",
+        "with a blind reserve, intervals that stay valid although the rule chose the cells; no bound on the error",
+        {"shape": (14, 10), "budget": 90, "rank": 2, "reserve": 0.1, "rng": 0}, "cells_oracle",
+    ),
+    Method(
+        "top-two", "active.toptwo:top_two", "active", "Russo 2016, on row means",
+        "names the best row with a posterior probability", {"shape": (14, 10), "budget": 90, "rng": 0}, "cells_oracle",
+    ),
 )  # fmt: skip
 
 _BY_NAME = {method.name: method for method in reversed(METHODS)}

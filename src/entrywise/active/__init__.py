@@ -3,6 +3,7 @@
 from entrywise.active.curplus import cur_plus
 from entrywise.active.elimination import median_elimination, successive_elimination
 from entrywise.active.halving import sequential_halving
+from entrywise.active.informative import most_informative
 from entrywise.active.lilucb import lil_ucb
 from entrywise.active.mbeg import bandit_subspace
 from entrywise.active.mcans import adaptive_nystrom
@@ -13,6 +14,7 @@ from entrywise.active.neyman import subspace
 from entrywise.active.nnsplit import split_nuclear_norm
 from entrywise.active.rankone import rank_one
 from entrywise.active.smcans import stochastic_nystrom
+from entrywise.active.toptwo import top_two
 from entrywise.active.twophase import two_phase
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "lil_ucb",
     "literal_noisy_cur",
     "median_elimination",
+    "most_informative",
     "noisy_cur",
     "rank_one",
     "sequential_halving",
@@ -29,6 +32,7 @@ __all__ = [
     "stochastic_nystrom",
     "subspace",
     "successive_elimination",
+    "top_two",
     "two_phase",
     "uniform_pairs",
 ]

@@ -10,7 +10,7 @@ import typer
 from entrywise.cli._shared import Format, FormatOption, emit, say
 
 if TYPE_CHECKING:
-    from entrywise.queries import Array
+    from entrywise.queries import Array, Indices
 
 
 def demo(
@@ -82,7 +82,7 @@ def _curve(factor: Array) -> tuple[Array, Array]:
     return n + count * n - count * (count + 1) / 2, left.max(axis=0)
 
 
-def _draw(path: Path, by_class: Array, pivots: Array, curves: dict[str, tuple[Array, Array]]) -> None:
+def _draw(path: Path, by_class: Indices, pivots: Indices, curves: dict[str, tuple[Array, Array]]) -> None:
     """Draw which entries were bought and how the error falls for each rule."""
     import numpy as np
 
