@@ -187,13 +187,15 @@ class Database:
         """Return the condition that `column` is one of many whole numbers, whatever their count."""
         if len(numbers) == 1:
             return column == int(numbers[0])
+        low, high = int(min(numbers)), int(max(numbers))
+        if high - low + 1 == len(numbers):  # a run of them, as most are
+            return column.between(low, high)
+        text = ",".join(str(int(k)) for k in numbers)
         if self.sqlite:
-            text = "[" + ",".join(map(str, numbers)) + "]"
-            each = sa.func.json_each(text).table_valued("value")
+            each = sa.func.json_each(f"[{text}]").table_valued("value")
             return column.in_(sa.select(each.c.value))
-        from sqlalchemy.dialects.postgresql import ARRAY
-
-        return column == sa.func.any(sa.literal(list(map(int, numbers)), ARRAY(sa.BigInteger)))
+        # written out, since PostgreSQL looks into an array by hash only when it is a constant
+        return column == sa.func.any(sa.literal_column(f"'{{{text}}}'::bigint[]"))
 
 
 def _version(connection: Connection) -> str | None:

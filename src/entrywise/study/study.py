@@ -171,11 +171,14 @@ class Study:
         blame = blame or (lambda k: f"answer {k}: ")
         new = self.store.put(self._record, told, worker, self.clock(), self.labels.name, blame)
         if self.store.complete(self._record.id):
-            try:
-                self.advance()
-            except EntrywiseError as error:
-                raise type(error)(f"the answers are kept, but {self._record.plan} cannot go on: {error}") from error
+            self._advance_after("the answers are")
         return new
+
+    def _advance_after(self, kept: str) -> None:
+        try:
+            self.advance()
+        except EntrywiseError as error:
+            raise type(error)(f"{kept} kept, but {self._record.plan} cannot go on: {error}") from error
 
     def advance(self) -> Record:
         """Work out the next questions if every open one is answered, and return where the study stands.
@@ -257,7 +260,7 @@ class Study:
         """
         change.amend(self.store, self.name, self.labels, answer, value, worker, self.clock())
         self._live = None
-        self.advance()
+        self._advance_after("the correction is")
 
     def fork(self, name: str, **options: Any) -> Study:
         """Start the plan again under a new name, with all answers of this study as memory.

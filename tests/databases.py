@@ -1,0 +1,53 @@
+"""The databases that tests of studies run on: SQLite files, and a PostgreSQL server that they start themselves."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import pytest
+
+_numbers = itertools.count()
+
+
+class Desk:
+    """Makes and opens studies in one database, each name used once."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.prefix = f"t{os.getpid()}-{next(_numbers)}-"
+
+    def create(self, name, **options):
+        from entrywise.study import Study
+
+        return Study.create(self.url, self.prefix + name, **options)
+
+    def open(self, name):
+        from entrywise.study import SQLStore, Study
+
+        return Study.open(SQLStore(self.url), self.prefix + name)
+
+
+@pytest.fixture(scope="session")
+def postgres_url():
+    """The URL of a PostgreSQL server; without one the test is skipped, unless ENTRYWISE_REQUIRE_POSTGRES=1."""
+    from entrywise.checks import postgres
+
+    if postgres.binaries() is None:
+        if os.environ.get("ENTRYWISE_REQUIRE_POSTGRES") == "1":
+            pytest.fail("ENTRYWISE_REQUIRE_POSTGRES is set, but no PostgreSQL server is installed")
+        pytest.skip("no PostgreSQL server is installed (on Debian: apt-get install postgresql)")
+    with postgres.server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path):
+    """A file of SQLite, then the URL of a PostgreSQL server."""
+    return str(tmp_path / "lab.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def desk(database_url):
+    """Makes and opens studies, on either database."""
+    return Desk(database_url)
