@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from entrywise.cli import complete, demo, forecast, kernel, methods, reproduce, study_changes, subspace
+from entrywise.cli import complete, crowd, demo, forecast, kernel, methods, online, reproduce, study_changes, subspace
 from entrywise.cli._shared import run_command
 
 app = typer.Typer(
@@ -17,10 +17,12 @@ app = typer.Typer(
 
 for _command in (
     complete.complete,
+    crowd.crowd,
     demo.demo,
     forecast.forecast,
     kernel.kernel,
     methods.methods,
+    online.online,
     reproduce.reproduce,
     subspace.subspace,
 ):

@@ -137,7 +137,13 @@ class BinaryStream(Base):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write learner and names to an npz file, whole or not at all; nothing is pickled."""
         plain, arrays = self._state.state()
-        mine = {"learner": self.learner, "settings": self.settings, "row": self.row, "col": self.col, "state": plain}
+        mine: dict[str, Any] = {
+            "learner": self.learner,
+            "settings": self.settings,
+            "row": self.row,
+            "col": self.col,
+            "state": plain,
+        }
         mine |= {"rows": list(self._rows), "cols": list(self._cols)}
         buffer = io.BytesIO()
         np.savez_compressed(buffer, __stream__=np.array(json.dumps(mine)), **arrays)  # type: ignore[arg-type]

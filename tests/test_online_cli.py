@@ -1,0 +1,177 @@
+"""``entrywise online``: lines in, predictions out, bad lines, the journal, and a kill."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from entrywise.cli.app import app
+from entrywise.estimators import BinaryStream
+from entrywise.exceptions import DataError, ParameterError, StoreError
+from entrywise.gallery import bicluster_trials
+
+VOTES = [{"row": f"u{i}", "col": f"i{j}", "label": y > 0} for i, j, y in bicluster_trials(9, 8, 3, 3, 0.05, seed=8)]
+
+ENTRYWISE = [sys.executable, "-c", "from entrywise.cli.app import main; main()"]
+
+
+def text(votes):
+    return "".join(json.dumps(v) + "\n" for v in votes)
+
+
+def run(*args, **extra):
+    return CliRunner().invoke(app, ["online", *map(str, args)], **extra)
+
+
+def wanted(votes, learner="auto"):
+    return BinaryStream(learner).follow(votes, [v["label"] for v in votes]).tolist()
+
+
+def test_a_line_out_for_a_line_in(tmp_path):
+    path = tmp_path / "votes.jsonl"
+    path.write_text(text(VOTES))
+    done = run(path)
+    assert done.exit_code == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [x["prediction"] for x in lines] == wanted(VOTES)
+    assert all(x["mistake"] == (x["prediction"] != v["label"]) for x, v in zip(lines, VOTES, strict=True))
+    mistakes = sum(x["mistake"] for x in lines)
+    assert f"{mistakes} mistakes in {len(VOTES)} labels, 9 rows x 8 columns" in done.stderr
+
+
+def test_stdin_gzip_and_formats(tmp_path):
+    path = tmp_path / "votes.jsonl.gz"
+    path.write_bytes(gzip.compress(text(VOTES[:20]).encode()))
+    table = run(path, "--format", "csv", "--learner", "matrix-winnow", "--param", "gamma=1")
+    assert table.stdout.splitlines()[0] == "row,col,prediction,label,mistake"
+    piped = run("-", "--learner", "matrix-winnow", "--param", "gamma=1", input=text(VOTES[:20]))
+    said = [json.loads(line)["prediction"] for line in piped.stdout.splitlines()]
+    assert [line.split(",")[2] for line in table.stdout.splitlines()[1:]] == [str(x).lower() for x in said]
+    assert "Predictions" in run("-", "--format", "table", input=text(VOTES[:3])).stdout
+    assert "bound" in piped.stderr
+
+
+def test_lines_without_a_label_are_predicted_only():
+    asked = [{"row": "u0", "col": "i0"}, *VOTES[:5], {"row": "u0", "col": "i0", "label": None}]
+    done = run("-", input=text(asked))
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 7
+    assert "mistake" not in lines[0]
+    assert "5 labels" in done.stderr
+
+
+def test_other_names_for_the_labels():
+    votes = [{**v, "label": "pass" if v["label"] else "fail"} for v in VOTES[:30]]
+    done = run("-", "--labels", "pass,fail", input=text(votes))
+    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(VOTES[:30])
+    with pytest.raises(ParameterError, match="two different labels"):
+        run("-", "--labels", "pass", input="", catch_exceptions=False)
+
+
+BAD = [
+    ('{"row": "a", "col"', "must be JSON"),
+    ('["a", "b", true]', 'with "row" and "col"'),
+    ('{"row": -1, "col": 0, "label": true}', "not below 0, got -1"),
+    ('{"row": "a", "col": "b", "label": "maybe"}', "true or false"),
+    ('{"row": "a", "col": "b", "label": 2}', "true or false"),
+    ('{"row": null, "col": "b", "label": 1}', "row must be"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), BAD)
+def test_bad_lines_are_named_and_left_out_or_stop_the_stream(line, words):
+    stream = text(VOTES[:3]) + line + "\n" + text(VOTES[3:6])
+    done = run("-", input=stream)
+    assert done.exit_code == 0
+    assert len(done.stdout.splitlines()) == 6
+    assert "stdin line 4: " in done.stderr
+    assert words in done.stderr.replace("\n", " ")
+    assert "1 bad lines were left out" in done.stderr
+    with pytest.raises(DataError, match="stdin line 4"):
+        run("-", "--strict", input=stream, catch_exceptions=False)
+
+
+def test_contradictory_repeats_are_counted_and_reported():
+    votes = [VOTES[0], {**VOTES[0], "label": not VOTES[0]["label"]}, VOTES[1], VOTES[1]]
+    done = run("-", input=text(votes))
+    assert "2 labels of entries that had one before, 1 of them contradictory" in done.stderr
+
+
+def test_journal_and_snapshot_bring_everything_back(tmp_path):
+    journal, snapshot = tmp_path / "votes.log", tmp_path / "state.npz"
+    whole = wanted(VOTES)
+    first = run("-", "--journal", journal, "--snapshot", snapshot, input=text(VOTES[:30]))
+    assert journal.read_text() == text(VOTES[:30])
+    second = run("-", "--journal", journal, "--snapshot", snapshot, input=text(VOTES[30:40]))
+    assert "a state after 30 labels" in second.stderr
+    with journal.open("a") as file:
+        file.write('{"row": "u1", "co')  # cut short by a kill
+    third = run("-", "--journal", journal, input=text(VOTES[40:]))
+    assert "cut short" in third.stderr
+    assert "40 labels learnt again" in third.stderr
+    said = [json.loads(x)["prediction"] for done in (first, second, third) for x in done.stdout.splitlines()]
+    assert said == whole
+    assert journal.read_text() == text(VOTES)
+
+
+def test_resume_does_not_append_twice(tmp_path):
+    journal, path = tmp_path / "votes.log", tmp_path / "votes.jsonl"
+    run("-", "--journal", journal, input=text(VOTES[:25]))
+    path.write_text(text(VOTES))
+    done = run(path, "--journal", journal, "--resume")
+    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(VOTES)
+    assert journal.read_text() == text(VOTES)
+    path.write_text(text(VOTES[5:]))
+    with pytest.raises(StoreError, match="label 1 of"):
+        run(path, "--journal", journal, "--resume", catch_exceptions=False)
+    with pytest.raises(ParameterError, match="goes with --journal"):
+        run(path, "--resume", catch_exceptions=False)
+
+
+@pytest.mark.parametrize("after", [1, 17])
+def test_a_kill_loses_no_answered_label(tmp_path, after):
+    journal = tmp_path / "votes.log"
+    command = [*ENTRYWISE, "online", "-", "--learner", "matrix-winnow", "--journal", str(journal)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    answered = []
+    process.stdin.write(text(VOTES))
+    process.stdin.flush()
+    for _ in range(after):
+        answered.append(json.loads(process.stdout.readline())["prediction"])
+    process.kill()
+    process.wait()
+    kept = [json.loads(line) for line in journal.read_text().splitlines() if line.endswith("}")]
+    assert len(kept) >= after
+    assert kept == VOTES[: len(kept)]
+    again = run("-", "--learner", "matrix-winnow", "--journal", journal, input=text(VOTES[len(kept) :]))
+    assert again.exit_code == 0
+    rest = [json.loads(line)["prediction"] for line in again.stdout.splitlines()]
+    whole = wanted(VOTES, "matrix-winnow")
+    assert answered == whole[:after]
+    assert rest == whole[len(kept) :]
+    assert journal.read_text() == text(VOTES)
+
+
+def test_two_processes_do_not_share_a_journal(tmp_path):
+    from entrywise.cli._votes import Journal
+
+    held = Journal(tmp_path / "votes.log", print)
+    with pytest.raises(StoreError, match="in use"):
+        Journal(tmp_path / "votes.log", print)
+    held.close()
+    Journal(tmp_path / "votes.log", print).close()
+
+
+def test_one_sentence_and_exit_code_1(tmp_path):
+    command = [*ENTRYWISE, "online", str(tmp_path / "missing.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "no such file" in done.stderr
+    assert "Traceback" not in done.stderr
