@@ -36,7 +36,7 @@ class Consensus(Result):
     items, labels : ndarray of shape (n,)
         Names of the items in order of appearance, and the label found for each.
     confidence : ndarray of shape (n,)
-        Chance that the label is right; NaN where nobody's skill can be told.
+        Chance that the label is right; NaN where the skill of none of its workers can be told.
     probabilities : ndarray of shape (n, k)
         Chance of each of the `classes`, of shape (k,).
     workers, answers : ndarray of shape (W,)
@@ -186,7 +186,7 @@ def _consensus(data: Answers, model: Model, shares: Shares) -> Consensus:
     best = _argmax(fit.q, data)
     confidence = q[np.arange(len(best)), best]
     alone = ~data.shared
-    confidence[np.bincount(data.item, ~alone[data.worker], len(best)) == 0] = np.nan
+    confidence[np.bincount(data.item, ~np.isnan(skill)[data.worker], len(best)) == 0] = np.nan
     kinds = _kinds(informed, spread, data, np.isnan(skill))
     _, size = np.unique(rank_one.component, return_counts=True)
     report = {

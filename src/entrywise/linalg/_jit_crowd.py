@@ -103,7 +103,8 @@ def _digamma(x: float) -> float:
 def learn_strength(counts: Any, prior: Any, steps: int, least: float, most: float) -> Any:
     """Return a better Dirichlet prior (L, C) for `counts` (W, L, C): Minka's fixed-point steps, taken twice as far.
 
-    Each column is the prior of one distribution over L outcomes; its sum is kept between `least` and `most`.
+    Each column is the prior of one distribution over L outcomes; its sum is kept between `least` and `most`. One
+    more worker, with half an answer of every outcome, keeps small crowds from certainty.
     """
     W, L, C = counts.shape
     prior = prior.copy()
@@ -111,10 +112,11 @@ def learn_strength(counts: Any, prior: Any, steps: int, least: float, most: floa
     for c in range(C):
         for _ in range(steps):
             size = prior[:, c].sum()
-            up[:] = 0.0
-            down, at_size = 0.0, _digamma(size)
+            at_size = _digamma(size)
+            down = _digamma(0.5 * L + size) - at_size
             for l in range(L):
                 at = _digamma(prior[l, c])
+                up[l] = _digamma(0.5 + prior[l, c]) - at
                 for w in range(W):
                     if counts[w, l, c] > 0.0:
                         up[l] += _digamma(counts[w, l, c] + prior[l, c]) - at

@@ -1,0 +1,149 @@
+"""``entrywise crowd``: labels and worker skills from the answers of a crowd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from entrywise.cli._shared import Format, FormatOption, emit, say
+
+if TYPE_CHECKING:
+    from entrywise.apply.crowd import Consensus
+
+
+def crowd(
+    file: Annotated[str, typer.Argument(help="Answers: a .csv or .tsv (.gz) with item, worker, label; - is stdin.")],
+    truth: Annotated[
+        str | None, typer.Option(help="True labels: a table with item, truth; only to tell the error.")
+    ] = None,
+    workers: Annotated[bool, typer.Option("--workers", help="Print the workers' skills instead.")] = False,
+    level: Annotated[float, typer.Option(help="Chance with which a skill lies in its interval.")] = 0.95,
+    model: Annotated[str, typer.Option(help="auto, vote, one-coin or dawid-skene.")] = "auto",
+    shares: Annotated[str, typer.Option(help="Class shares: auto, equal or free.")] = "auto",
+    classes: Annotated[str | None, typer.Option(help="All classes, separated by commas, if some never occur.")] = None,
+    repeats: Annotated[
+        str, typer.Option(help="A worker who answered an item twice: refuse, first, last or keep.")
+    ] = "refuse",
+    item: Annotated[str | None, typer.Option(help="Column of FILE that names the item.")] = None,
+    worker: Annotated[str | None, typer.Option(help="Column of FILE that names the worker.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of FILE that holds the label.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Keep everything found here (npz).")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+    format: FormatOption = Format.csv,
+) -> None:
+    """Find the label of every item from who said what: item, label, confidence.
+
+    No truth is needed: workers who agree with others are right more often. Workers who look adversarial or like coins,
+    and those who share no item with anyone, are named on stderr.
+
+    Example: entrywise crowd labels.csv --truth gold.csv --workers
+    """
+    from entrywise.apply._tables import ITEM, LABEL, WORKER, read_columns
+    from entrywise.apply.crowd import consensus
+    from entrywise.exceptions import DataError, ParameterError
+
+    if not 0 < level < 1:
+        raise ParameterError(f"--level must be above 0 and below 1, got {level}")
+    roles = (("item", ITEM), ("worker", WORKER), ("label", LABEL))
+    cells, taken = read_columns(file, roles, (item, worker, label))
+    gold = None if truth is None else _gold(truth)
+    try:
+        found = consensus(
+            *cells, classes=None if classes is None else [c.strip() for c in classes.split(",")],
+            model=model, shares=shares, repeats=repeats,  # type: ignore[arg-type]
+        )  # fmt: skip
+    except DataError as error:
+        words = str(error).replace("repeats='first', 'last' or 'keep'", "--repeats first, last or keep")
+        raise type(error)(
+            f"{file}: {words.replace('name the classes that nobody chose', 'name all with --classes')}"
+        ) from None
+    if not quiet:
+        if [t.lower() for t in taken] != ["item", "worker", "label"]:
+            say(f"Columns: item is {taken[0]!r}, worker is {taken[1]!r}, label is {taken[2]!r}.")
+        _tell(found, len(cells[0]))
+    if gold is not None:
+        _error(found, cells, gold, str(truth))
+    if save is not None:
+        found.save(save)
+    if workers:
+        low, high = found.interval(level)
+        rows: Any = zip(
+            found.workers.tolist(), found.answers.tolist(), found.skill.tolist(), low.tolist(), high.tolist(),
+            found.informed.tolist(), found.kinds.tolist(), strict=True,
+        )  # fmt: skip
+        emit(("worker", "answers", "skill", "low", "high", "informed", "kind"), map(_gaps, rows), format)
+    else:
+        rows = zip(found.items.tolist(), found.labels.tolist(), found.confidence.tolist(), strict=True)
+        emit(("item", "label", "confidence"), map(_gaps, rows), format)
+
+
+def _gaps(row: Any) -> list[Any]:
+    """Leave numbers that cannot be told empty, and round the others."""
+    return [(None if x != x else round(x, 6)) if isinstance(x, float) else x for x in row]
+
+
+def _tell(found: Consensus, answers: int) -> None:
+    import numpy as np
+
+    say(
+        f"{len(found.items)} items, {len(found.workers)} workers, {answers} answers, {len(found.classes)} classes; "
+        f"model: {found.report['model']}."
+    )
+    for kind, words in (
+        ("adversarial", "right less often than a coin"),
+        ("coin", "answer like coins"),
+        ("not comparable", "agreement does not determine their skill: they share no item, or with one other only"),
+    ):
+        named = [str(w) for w in found.workers[found.kinds == kind]]
+        if named:
+            more = f" and {len(named) - 8} more" if len(named) > 8 else ""
+            say(f"{len(named)} {kind} ({words}): {', '.join(named[:8])}{more}.")
+    if found.report["components"] > 1:
+        say(
+            f"The workers fall into {found.report['components']} groups that share no item; skills do not compare across."
+        )
+    blank = int(np.isnan(found.confidence).sum())
+    if blank:
+        say(f"{blank} items were answered only by workers whose skill cannot be told: their confidence is left empty.")
+
+
+def _gold(path: str) -> dict[str, str]:
+    from entrywise.apply._tables import ITEM, TRUTH, read_columns
+    from entrywise.exceptions import DataError
+
+    (items, labels), _ = read_columns(path, (("item", ITEM), ("truth", TRUTH)))
+    gold: dict[str, str] = {}
+    for i, c in zip(items, labels, strict=True):
+        if gold.setdefault(i, c) != c:
+            raise DataError(f"{path}: item {i!r} must have one truth, it has {gold[i]!r} and {c!r}")
+    return gold
+
+
+def _error(found: Consensus, cells: list[list[str]], gold: dict[str, str], path: str) -> None:
+    """Tell the error, with the majority vote's beside it."""
+    from collections import Counter, defaultdict
+
+    label = dict(zip(found.items.tolist(), found.labels.tolist(), strict=True))
+    known = [i for i in gold if i in label]
+    if not known:
+        say(f"No item of {path} was answered; no error can be told. Items there look like {next(iter(gold))!r}.")
+        return
+    votes: dict[str, Counter[str]] = defaultdict(Counter)
+    for i, _, c in zip(*cells, strict=True):
+        votes[i][c] += 1
+    wrong = sum(label[i] != gold[i] for i in known) / len(known)
+    vote = 0.0
+    for i in known:
+        top = [c for c, k in votes[i].items() if k == max(votes[i].values())]
+        vote += 1.0 - (gold[i] in top) / len(top)
+    say(
+        f"Error against {path}: {100 * wrong:.2f} % of {len(known)} items "
+        f"(majority vote, ties shared: {100 * vote / len(known):.2f} %)."
+    )
+    if len(known) < len(gold):
+        say(f"{len(gold) - len(known)} items of {path} were answered by nobody.")
+    strange = sorted({gold[i] for i in known} - {str(c) for c in found.classes.tolist()})
+    if strange:
+        say(f"The truth {strange[0]!r} was never given as an answer; such items count as errors.")
