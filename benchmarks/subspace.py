@@ -234,10 +234,10 @@ def single_attribute(bars, quick):
             mbeg.append(first_pair(d, seed % d, r, seed))
         ours.append(np.median(mine))
         theirs.append(np.median(mbeg))
-        rows.append((d, d / r, ours[-1], d * d / r, theirs[-1]))
+        rows.append((d, d / r, ours[-1], 2 * d * d / r, theirs[-1]))
     show(
         "samples until e_j is found, r = 4 (median)",
-        ("d", "d / r", "subspace", "d^2 / r", "MBEG's first nonzero product"),
+        ("d", "d / r", "subspace", "2 d^2 / r", "MBEG's first nonzero product"),
         rows,
     )
     slope = lambda y: float(np.polyfit(np.log(sizes), np.log(y), 1)[0])  # noqa: E731
