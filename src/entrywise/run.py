@@ -372,6 +372,8 @@ class Memory:
     def add(self, mode: str, rows: Indices, cols: Indices, values: Array) -> None:
         """Remember answers; of an entry listed twice the last one stays."""
         good = ~np.isnan(values)
+        if not good.any():
+            return
         keys, values = self._keys(rows[good], cols[good]), values[good]
         chunks = self._chunks.setdefault(mode, [])
         order = np.argsort(keys, kind="stable")

@@ -65,8 +65,9 @@ def rank_one(
     Yields
     ------
     Batch
-        A row, then the column of its largest entry; with prices, the cheapest spanning tree instead. Lines that
-        came back zero or failed are asked elsewhere. Then entries by leverage.
+        A glance along one row, the column of its largest entry, and the other columns in the largest row; with
+        prices, the cheapest spanning tree instead. Lines that came back zero or failed are asked elsewhere. Then
+        entries by leverage.
 
     Returns
     -------
@@ -108,11 +109,13 @@ def rank_one(
                 if linked_at < 0:
                     linked_at = len(rows)
                 size = min(step, most - (len(rows) - linked_at))
-                wanted = _next(_known(m, n, rows, cols, values, noise), asked, prices, size, max_error)
+                seen = _known(m, n, rows, cols, values, noise)
+                wanted = next_entries(seen, size, prices=prices, asked=asked, max_error=max_error)
             if wanted is None or not len(wanted[0]):
                 break
+            wanted = _affordable(wanted, rows, cols, prices or Prices(), budget)
             arm = np.full(len(wanted[0]), "link" if linked_at < 0 else "leverage")
-            answers = yield Batch(*wanted, arm=arm)
+            answers = yield Batch(wanted[0], wanted[1], arm=arm)
             rows, cols = np.r_[rows, wanted[0]], np.r_[cols, wanted[1]]
             values = np.r_[values, np.array(answers)]
             asked[wanted] = True
@@ -126,15 +129,26 @@ def rank_one(
     return replace(found, status=status)
 
 
+def _affordable(
+    wanted: tuple[Indices, Indices], rows: Indices, cols: Indices, prices: Prices, budget: float | None
+) -> tuple[Indices, Indices]:
+    """Return as much of a batch as the budget still pays, at least one entry: the ledger has the last word."""
+    if budget is None:
+        return wanted
+    left = budget - float(prices.of("entry", rows, cols).sum())
+    count = int(np.sum(np.cumsum(prices.of("entry", *wanted)) <= left * (1 + 1e-12)))
+    return wanted[0][: max(count, 1)], wanted[1][: max(count, 1)]
+
+
 def _known(m: int, n: int, rows: Indices, cols: Indices, values: Array, noise: float | None) -> Observations:
     good = np.isfinite(values)
     return Observations.from_triplets(rows[good], cols[good], values[good], (m, n), noise=noise, duplicates="last")
 
 
-def _fit(seen: Observations) -> Fit:
+def _fit(seen: Observations, refinements: int = 10) -> Fit:
     fit = Fit(seen)
     fit.start()
-    fit.refine()
+    fit.refine(refinements)
     return fit
 
 
@@ -143,26 +157,51 @@ def _link(
     prices: Prices | None, rng: np.random.Generator,
 ) -> tuple[Indices, Indices] | None:  # fmt: skip
     """Return entries that link what is apart, None when all is linked or nothing is left to try."""
-    if prices is None and not len(rows):
-        return np.full(n, int(rng.integers(m))), np.arange(n)
+    if prices is None and not len(rows):  # a glance along one row: where are the large columns?
+        glance = np.sort(rng.permutation(n)[: max(1, round(np.sqrt(n)))])
+        return np.full(len(glance), int(rng.integers(m))), glance
     seen = _known(m, n, rows, cols, values, None)
-    if prices is None and len(rows) == n and np.any(seen.values):
-        best = int(seen.cols[np.argmax(np.abs(seen.values))])
-        left = np.flatnonzero(~asked[:, best])
-        return (left, np.full(len(left), best)) if len(left) else None
+    if prices is None and np.any(seen.values):
+        top = int(np.argmax(np.abs(seen.values)))
+        if np.all(rows == rows[0]):  # the largest column whole
+            left = np.flatnonzero(~asked[:, seen.cols[top]])
+            if len(left):
+                return left, np.full(len(left), seen.cols[top])
+        elif len(rows) < m + n - 1 and np.all(asked.any(axis=1)):  # then the largest row, where columns are missing
+            left = np.flatnonzero(~asked.any(axis=0))
+            if len(left):
+                return np.full(len(left), seen.rows[top]), left
     i, j = connecting_entries(seen, prices, asked if len(rows) else None)
     new = ~asked[i, j]
     return (i[new], j[new]) if new.any() else None
 
 
-def _next(
-    seen: Observations, asked: NDArray[np.bool_], prices: Prices | None, size: int, max_error: float | None
+def next_entries(
+    seen: Observations,
+    count: int = 1,
+    *,
+    prices: Prices | None = None,
+    asked: NDArray[np.bool_] | None = None,
+    max_error: float | None = None,
 ) -> tuple[Indices, Indices] | None:
-    """Return the entries of largest leverage for their price, each chosen as if the earlier ones were known."""
-    if size < 1 or asked.all() or not np.any(seen.values):
+    """Return the `count` entries of largest leverage for their price, each chosen as if the earlier ones were known.
+
+    The rule of :func:`rank_one` for those who arrive with data. Entries in `asked`, by default the known ones, are
+    left out. None when there is nothing to ask, or when the expected error is `max_error` already.
+
+    Examples
+    --------
+    >>> seen = Observations.from_dense([[1.0, 2.0, 3.0], [2.0, np.nan, np.nan], [3.0, np.nan, np.nan]])
+    >>> [int(k[0]) for k in next_entries(seen)]
+    [2, 2]
+    """
+    if asked is None:
+        asked = np.zeros(seen.shape, bool)
+        asked[seen.rows, seen.cols] = True
+    if count < 1 or asked.all() or not np.any(seen.values):
         return None
     m, n = asked.shape
-    fit = _fit(seen)
+    fit = _fit(seen, 2)  # enough to choose by
     live = np.isfinite(fit.fitted()) & (fit.fitted() != 0)
     x, y = np.nan_to_num(fit.x), np.nan_to_num(fit.y)
     sensitivity = Sensitivity(fit.i[live], fit.j[live], x, y, fit.precision[live])
@@ -176,7 +215,7 @@ def _next(
     precision = float(np.median(fit.precision))
     rows, cols = [], []
     taken = asked.copy()
-    for _ in range(min(size, int((~asked).sum()))):
+    for _ in range(min(count, int((~asked).sum()))):
         R = (Z[:m] ** 2).sum(axis=1)[:, None] + (Z[m:] ** 2).sum(axis=1)[None, :] - 2.0 * Z[:m] @ Z[m:].T
         i, j = divmod(int(np.argmax(np.where(taken, -1.0, square * R))), n)
         rows.append(i)

@@ -35,6 +35,10 @@ def connecting_entries(
     count, of_rows, of_cols = seen.components
     if count == 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    zero = observations.values == 0
+    if zero.any() and seen.shape[0] * seen.shape[1] <= 10**7:  # known zeros link nothing: no use asking them again
+        avoid = np.zeros(seen.shape, bool) if avoid is None else avoid.copy()
+        avoid[observations.rows[zero], observations.cols[zero]] = True
     if prices is None and avoid is None:
         return _at_the_largest(seen, count, of_rows, of_cols)
     return _cheapest(seen.shape, prices or Prices(), avoid, count, of_rows.copy(), of_cols.copy())
