@@ -35,11 +35,14 @@ def group(rows, cols, values, variance, size):
 
 
 @njit(cache=True, nogil=True)
-def half_sweep(start, stop, pointer, other, values, spread, base, A, off, extra, each_extra, P0, h0, mean, cov, sums):
+def half_sweep(
+    start, stop, pointer, other, values, spread, base, line, across, A, off, extra, each_extra, P0, h0, mean, cov, sums
+):
     """Solve rows start..stop-1: posterior mean and covariance of ``x_i = (u_i, b_i)``.
 
     A : (n, Q) designs ``(v_j, 1)`` padded with zeros to a multiple of four; off : (n,) what is not row i's.
     spread, base : variance of an observation is ``spread[t] + base`` (spread may be empty: zero).
+    line, across : how many lines each one stands for, on this side and on the other; empty when one each.
     extra : covariance of the other side's ``(v_j, c_j)``, (n, q, q) when `each_extra`, else (1, q, q).
     P0, h0 : prior precision and precision times mean.
     mean : (m, q), cov : (m, q, q) or (0, q, q) when not wanted.
@@ -51,6 +54,7 @@ def half_sweep(start, stop, pointer, other, values, spread, base, A, off, extra,
     k = q - 1
     keep = len(cov) > 0
     each = len(spread) > 0
+    counted = len(across) > 0
     G = np.zeros((Q, Q))
     h = np.zeros(Q)
     S = np.zeros((q, q))
@@ -82,6 +86,11 @@ def half_sweep(start, stop, pointer, other, values, spread, base, A, off, extra,
                     w_3 = 1.0 / (spread[t + 3] + base)
                 else:
                     w_0 = w_1 = w_2 = w_3 = w1
+                if counted:
+                    w_0 *= across[other[t]]
+                    w_1 *= across[other[t + 1]]
+                    w_2 *= across[other[t + 2]]
+                    w_3 *= across[other[t + 3]]
                 y0 = values[t] - off[other[t]]
                 y1 = values[t + 1] - off[other[t + 1]]
                 y2 = values[t + 2] - off[other[t + 2]]
@@ -101,6 +110,8 @@ def half_sweep(start, stop, pointer, other, values, spread, base, A, off, extra,
             else:
                 a0 = A[other[t]]
                 w_0 = 1.0 / (spread[t] + base) if each else w1
+                if counted:
+                    w_0 *= across[other[t]]
                 y0 = values[t] - off[other[t]]
                 weight += w_0
                 squares += w_0 * y0 * y0
@@ -115,6 +126,8 @@ def half_sweep(start, stop, pointer, other, values, spread, base, A, off, extra,
                 for s in range(step):
                     E = extra[other[t + s]]
                     w_0 = 1.0 / (spread[t + s] + base) if each else w1
+                    if counted:
+                        w_0 *= across[other[t + s]]
                     for a in range(q):
                         for b in range(q):
                             S[a, b] += w_0 * E[a, b]
@@ -167,27 +180,31 @@ def half_sweep(start, stop, pointer, other, values, spread, base, A, off, extra,
         if keep:
             cov[i] = C
         if end > pointer[i]:
+            times = line[i] if len(line) > 0 else 1.0
+            seen = 0.0
+            for t in range(pointer[i], end):
+                c0 = across[other[t]] if counted else 1.0
+                seen += c0
+                if each:
+                    logs += c0 * np.log(spread[t] + base)
+            if not each:
+                logs = seen * np.log(base)
             fit = squares
             for a in range(q):
                 fit -= 2.0 * x[a] * h[a]
                 for b in range(q):
                     fit += G[a, b] * (x[a] * x[b] + C[a, b])
-                    sums[a * q + b] += C[a, b]
-                    sums[q * q + a * q + b] += weight * C[a, b]
-                    sums[2 * q * q + a * q + b] += x[a] * x[b]
-                sums[3 * q * q + a] += x[a]
-            sums[3 * q * q + q] += 1.0
-            sums[3 * q * q + q + 1] += weight
-            sums[3 * q * q + q + 2] += fit
-            sums[3 * q * q + q + 3] += end - pointer[i]
+                    sums[a * q + b] += times * C[a, b]
+                    sums[q * q + a * q + b] += times * weight * C[a, b]
+                    sums[2 * q * q + a * q + b] += times * x[a] * x[b]
+                sums[3 * q * q + a] += times * x[a]
+            sums[3 * q * q + q] += times
+            sums[3 * q * q + q + 1] += times * weight
+            sums[3 * q * q + q + 2] += times * fit
+            sums[3 * q * q + q + 3] += times * seen
             for a in range(q):
-                sums[3 * q * q + q + 4] -= 2.0 * np.log(L[a, a])
-            if each:
-                for t in range(pointer[i], end):
-                    logs += np.log(spread[t] + base)
-            else:
-                logs = (end - pointer[i]) * np.log(base)
-            sums[3 * q * q + q + 5] += logs
+                sums[3 * q * q + q + 4] -= times * 2.0 * np.log(L[a, a])
+            sums[3 * q * q + q + 5] += times * logs
 
 
 @njit(cache=True, nogil=True)

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from entrywise.queries import Array, Indices
 
-EXACT_UP_TO = 0  # observations; above, the other side's covariances enter by their average: as good or better on every set tried,
+EXACT_UP_TO = (
+    0  # observations; above, the other side's covariances enter by their average: as good or better on every set tried,
+)
 # by 2 to 12 % where few entries a line are known (Oboe, KIBA, AlpacaEval at 5-10 %), since a thin line cannot vote itself out
 
 
@@ -35,6 +37,7 @@ class Side:
     prior_mean: Array  # (q,)
     prior_cov: Array  # (q, q)
     divergence: float = 0.0  # of the posterior from the prior
+    times: Array = field(default_factory=lambda: np.zeros(0))  # (m,) lines each one stands for, or empty: one each
 
     @classmethod
     def pair(
@@ -163,7 +166,12 @@ class Fit:
 
         m, n = self.rows.size, self.cols.size
         r, c = ((side.counts + 1.0) ** 0.25 for side in (self.rows, self.cols))
+        root: Array = np.sqrt(self.rows.times) if len(self.rows.times) else np.ones(1)
         R = self.residuals()
+        if len(self.rows.times):  # a row that stands for several weighs as if they were all here
+            each = np.repeat(root, self.rows.counts)
+            c = (np.bincount(self.rows.other, each**2, minlength=n) + 1.0) ** 0.25
+            R *= each
         R /= np.repeat(r, self.rows.counts)
         R /= c[self.rows.other]
         matrix = csr_array((R, self.rows.other, self.rows.pointer), shape=(m, n))
@@ -171,7 +179,7 @@ class Fit:
         R *= rng.integers(2, size=len(R)) * 2.0 - 1.0
         chance = top_triplets(matrix, k, rng)[1]
         scale = np.sqrt(len(R) * s)
-        return U * scale / r[:, None] ** 3, V * scale / c[:, None] ** 3, s, chance
+        return U * scale / (r**3 * root)[:, None], V * scale / c[:, None] ** 3, s, chance
 
     def state(self) -> tuple[Any, ...]:
         """Return what :meth:`restore` needs to undo growing and sweeping."""
@@ -274,7 +282,7 @@ def solve_side(
 
     def solve(c: int) -> None:
         half_sweep(
-            bounds[c], bounds[c + 1], side.pointer, side.other, side.values, side.spread, base,
+            bounds[c], bounds[c + 1], side.pointer, side.other, side.values, side.spread, base, side.times, fixed.times,
             A, off, extra, each, P0, h0, mean, cov, sums[c],
         )  # fmt: skip
 

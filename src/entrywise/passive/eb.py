@@ -25,6 +25,7 @@ def low_rank(
     *,
     max_rank: int = 30,
     start: LowRank | None = None,
+    row_weights: Array | None = None,
     rng: Seed = 0,
     sweeps: int = 60,
     tol: float = 1e-3,
@@ -54,6 +55,8 @@ def low_rank(
     start : LowRank, optional
         An earlier fit of the same shape to start from (its rank is kept unless `rank` is given); for a few
         more entries, two or three sweeps are then enough.
+    row_weights : ndarray of shape (m,), optional
+        How many rows alike each row stands for, above 0; one each by default.
     rng : int or Generator
         Draws the start of the subspace iterations and the signs; same seed, same result.
     sweeps, tol : int, float
@@ -91,6 +94,10 @@ def low_rank(
     if start is not None:
         generator = np.random.default_rng(generator.integers(2**63))
     fit, offset, scale = _prepare(observations, start)
+    if row_weights is not None:
+        fit.rows.times = np.array(row_weights, np.float64)
+        if fit.rows.times.shape != (m,) or not np.all(np.isfinite(fit.rows.times) & (fit.rows.times > 0)):
+            raise ParameterError(f"row_weights must be {m} finite numbers above 0, one a row")
     known_noise = observations.noise is not None
     wanted = rank if rank is not None else (start.rank if start is not None else None)
     done = 0

@@ -1,0 +1,224 @@
+"""Low-rank imputers in scikit-learn's form: NaN in, filled out, new rows without refitting."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
+
+from entrywise.exceptions import DataError, ParameterError
+from entrywise.observations import Observations
+from entrywise.passive.eb import low_rank
+from entrywise.passive.softimpute import soft_impute
+from entrywise.queries import Array, Seed
+from entrywise.results import Interval, LowRank
+
+
+class _Imputer(TransformerMixin, BaseEstimator):
+    """What both imputers share: columns put on one scale, equal rows merged, rows folded in."""
+
+    scale: bool
+    keep_empty_features: bool
+
+    def _complete(self, seen: Observations, weights: Array) -> LowRank:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from the known entries of X, shape (n_samples, n_features); a row of weight 2 counts as two."""
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X, weights = X[weights > 0], weights[weights > 0]
+        if not len(X):
+            raise DataError("at least one sample must have a weight above 0")
+        X, weights = _merge(X, weights)
+        known = ~np.isnan(X)
+        self._empty = ~known.any(axis=0)
+        if self._empty.all():
+            raise DataError("X has no known entry; give at least one")
+        mass = weights @ known
+        Z = np.where(known, X, 0.0)
+        mean = (weights @ Z) / np.maximum(mass, 1e-300)
+        spread = np.sqrt(weights @ (np.where(known, X - mean, 0.0) ** 2) / np.maximum(mass, 1e-300))
+        usable = spread > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        self.center_ = np.where(self._empty, 0.0, mean)
+        self.scale_ = np.where(usable, spread, 1.0) if self.scale else np.ones(X.shape[1])
+        i, j = np.nonzero(known)
+        values = (X[i, j] - self.center_[j]) / self.scale_[j]
+        self.completed_ = self._complete(Observations(i, j, values, X.shape), weights)
+        self.n_components_ = self.completed_.rank
+        self.n_iter_ = int(self.completed_.report["sweeps"])
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return X with its gaps filled, known entries as they are; rows need not have been in the fit."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        filled = X.copy()
+        i, j = np.nonzero(np.isnan(X))
+        if len(i):
+            filled[i, j] = self._fold(X).entries(i, j) * self.scale_[j] + self.center_[j]
+        return np.asarray(filled if self.keep_empty_features else filled[:, ~self._empty])
+
+    def interval(self, X: Any, level: float = 0.9) -> Interval:
+        """Return the ends of intervals for the gaps of X, arrays like X with the known entries themselves elsewhere."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        if self.completed_.row_cov is None:
+            raise ParameterError(f"{type(self).__name__} has no intervals; use LowRankImputer")
+        ends = []
+        i, j = np.nonzero(np.isnan(X))
+        found = self._fold(X).interval(i, j, level)
+        for end in found:
+            filled = X.copy()
+            filled[i, j] = end * self.scale_[j] + self.center_[j]
+            ends.append(filled)
+        return Interval(*ends)
+
+    def _fold(self, X: Array) -> LowRank:
+        i, j = np.nonzero(~np.isnan(X))
+        values = (X[i, j] - self.center_[j]) / self.scale_[j]
+        return self.completed_.fold_in(Observations(i, j, values, X.shape))
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Return the names of the columns of the output: those of the input, empty ones left out."""
+        check_is_fitted(self, "n_features_in_")
+        names = _check_feature_names_in(self, input_features)
+        return np.asarray(names if self.keep_empty_features else names[~self._empty], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class LowRankImputer(_Imputer):
+    """Fill gaps from the low-rank structure of all columns together, with intervals and no penalty to choose.
+
+    Columns are put on one scale, :func:`entrywise.passive.low_rank` is fitted, and a row, seen or new, is completed
+    from its own known entries. ``fit_transform`` is ``fit`` then ``transform``.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Components besides row and column biases; chosen when None.
+    scale : bool
+        Divide each column by its standard deviation first.
+    keep_empty_features : bool
+        Keep columns of which nothing is known (filled with 0) instead of leaving them out.
+    random_state : int or Generator
+    max_iter, tol : int, float
+        As ``sweeps`` and ``tol`` of low_rank.
+
+    Attributes
+    ----------
+    completed_ : LowRank
+        The fit, on standardised columns; its rows are the distinct rows of X.
+    n_components_, n_iter_ : int
+    center_, scale_ : ndarray of shape (n_features,)
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 8))
+    >>> X = np.where(rng.random(A.shape) < 0.7, A, np.nan)
+    >>> imputer = LowRankImputer().fit(X[:150])
+    >>> new = imputer.transform(X[150:])
+    >>> bool(np.abs(new - A[150:]).mean() < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        scale: bool = True,
+        keep_empty_features: bool = False,
+        random_state: Seed = 0,
+        max_iter: int = 60,
+        tol: float = 1e-3,
+    ) -> None:
+        self.n_components = n_components
+        self.scale = scale
+        self.keep_empty_features = keep_empty_features
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _complete(self, seen: Observations, weights: Array) -> LowRank:
+        alike = bool(np.all(weights == 1.0))
+        return low_rank(
+            seen, self.n_components, row_weights=None if alike else weights, rng=self.random_state,
+            sweeps=self.max_iter, tol=self.tol,
+        )  # fmt: skip
+
+
+class SoftImputer(_Imputer):
+    """Fill gaps by the softImpute method: squared error plus a nuclear norm, its penalty chosen on held-out entries.
+
+    Parameters
+    ----------
+    penalty : float, optional
+        On standardised columns; chosen when None.
+    max_rank : int, optional
+        Most components.
+    scale, keep_empty_features, random_state
+        See :class:`LowRankImputer`.
+    max_iter, tol : int, float
+        As ``sweeps`` and ``tol`` of soft_impute.
+
+    Attributes
+    ----------
+    completed_, n_components_, n_iter_, center_, scale_, n_features_in_, feature_names_in_
+        See :class:`LowRankImputer`.
+
+    Examples
+    --------
+    >>> X = np.outer(np.arange(1.0, 9.0), np.arange(1.0, 6.0))
+    >>> X[2, 3] = np.nan
+    >>> round(SoftImputer(penalty=0.01).fit_transform(X)[2, 3], 1)
+    12.0
+    """
+
+    def __init__(
+        self,
+        penalty: float | None = None,
+        *,
+        max_rank: int | None = None,
+        scale: bool = True,
+        keep_empty_features: bool = False,
+        random_state: Seed = 0,
+        max_iter: int = 300,
+        tol: float = 1e-5,
+    ) -> None:
+        self.penalty = penalty
+        self.max_rank = max_rank
+        self.scale = scale
+        self.keep_empty_features = keep_empty_features
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _complete(self, seen: Observations, weights: Array) -> LowRank:
+        # a row that stands for w rows alike is, to the nuclear norm, one row times the root of w
+        scaled = Observations(seen.rows, seen.cols, seen.values * np.sqrt(weights)[seen.rows], seen.shape)
+        return soft_impute(
+            scaled, self.penalty, max_rank=self.max_rank, center="none", rng=self.random_state,
+            sweeps=self.max_iter, tol=self.tol,
+        )  # fmt: skip
+
+
+def _merge(X: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the distinct rows in order of their first appearance, and their total weights.
+
+    A repeated row and a row of weight two are then the same thing, bit for bit.
+    """
+    canonical = np.ascontiguousarray(np.where(np.isnan(X), np.nan, X + 0.0))
+    keys = canonical.view(np.uint64)
+    _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    total = np.bincount(group.ravel(), weights)
+    return X[first[order]], np.asarray(total[order], np.float64)
