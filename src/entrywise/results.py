@@ -449,6 +449,90 @@ class LowRank(Matrix):
 
 
 @dataclass(frozen=True, eq=False)
+class Corrected(LowRank):
+    r"""A low-rank matrix corrected where entries were seen: what the factors do not explain of them is kept.
+
+    An entry is :math:`u_i \cdot v_j` plus lack of fit of variance :math:`t^2`; seen as y with noise variance
+    :math:`s^2` it becomes :math:`f + \frac{t^2}{t^2 + s^2} (y - f)`, f what the factors say. Make one with :meth:`of`.
+
+    Parameters
+    ----------
+    seen : ndarray of int64 of shape (t,)
+        Entries that were seen, as ``row * n + col``, in order.
+    shift, seen_variance : ndarray of shape (t,)
+        What is added to the factors there, and the variance of the true entry about the sum.
+    """
+
+    seen: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
+    shift: Array = field(default_factory=lambda: np.zeros(0))
+    seen_variance: Array = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, found: LowRank, observations: Observations) -> Corrected:
+        """Return `found` corrected at its observations, which must carry their noise and list no entry twice."""
+        n = found.shape[1]
+        at = observations.rows * n + observations.cols
+        order = np.argsort(at, kind="stable")
+        i, j = observations.rows[order], observations.cols[order]
+        s2 = observations.noise_array()[order] ** 2
+        t2 = found.lack_variance
+        keep = s2 / np.maximum(t2 + s2, 1e-300)  # share of the factors in the corrected entry
+        shift = (1.0 - keep) * (observations.values[order] - found.entries(i, j))
+        own = found.variance(i, j) if found.row_cov is not None else np.zeros(len(i))
+        fields_of = {f.name: getattr(found, f.name) for f in fields(found)}
+        return cls(**fields_of | {"seen": at[order], "shift": shift, "seen_variance": keep**2 * own + keep * t2})
+
+    def plain(self) -> LowRank:
+        """Return the factors alone."""
+        return LowRank(**{f.name: getattr(self, f.name) for f in fields(LowRank)})
+
+    def _look_up(self, i: Indices, j: Indices) -> tuple[NDArray[np.bool_], Indices]:
+        flat = i * self.shape[1] + j
+        at = np.minimum(np.searchsorted(self.seen, flat), max(len(self.seen) - 1, 0))
+        return (self.seen[at] == flat if len(self.seen) else np.zeros(flat.shape, bool)), at
+
+    def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return the completed entries at (rows, cols), shapes broadcast."""
+        found = np.array(super().entries(rows, cols))
+        hit, at = self._look_up(*self._where(rows, cols))
+        found[hit] += self.shift[at[hit]]
+        return found
+
+    def deviation(
+        self,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        of: Literal["answer", "truth"] = "answer",
+        noise: ArrayLike | None = None,
+    ) -> Array:
+        """Return the standard deviation of an answer (or of the true entry) about the completed entry."""
+        spread = np.array(super().deviation(rows, cols, of, noise))
+        i, j = self._where(rows, cols)
+        hit, at = self._look_up(i, j)
+        if self.row_cov is not None and hit.any():
+            added: Any = 0.0
+            if of == "answer":
+                added = (
+                    self.noise_variance
+                    if noise is None
+                    else np.broadcast_to(np.asarray(noise, float), i.shape)[hit] ** 2
+                )
+            spread[hit] = np.sqrt(self.seen_variance[at[hit]] + added)
+        return spread
+
+    def fold_in(self, observations: Observations, axis: Literal["rows", "columns"] = "rows") -> LowRank:
+        """Return new rows (or columns) completed from their own observations; see :meth:`LowRank.fold_in`."""
+        return self.plain().fold_in(observations, axis)
+
+    def __matmul__(self, x: ArrayLike) -> Array:
+        found = np.array(super().__matmul__(x))
+        i, j = np.divmod(self.seen, self.shape[1])
+        X = np.asarray(x, dtype=np.float64)
+        np.add.at(found, i, (self.shift * X[j].T).T)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class PSDFactor(Matrix):
     r"""A positive semidefinite matrix :math:`\hat A = F F^\top` of side n.
 

@@ -74,7 +74,16 @@ class Problem:
             if max(abs(a - b) for a, b in zip(before, (row, bought, unbought), strict=True)) < 1e-6:
                 break
         share = d / n
-        return t * (1 - row * (share * bought + (1 - share) * unbought)) + self.lack
+        return t * (1 - row * (share * bought + (1 - share) * unbought)) + self._unexplained(share, free, held)
+
+    def _unexplained(self, share: float, free: float, held: float) -> float:
+        """Return what stays of the lack of fit: entries that were seen keep only what their noise leaves."""
+        t2, sc2, se2 = self.lack, self.column_variance, self.entry_variance
+        if t2 == 0:
+            return 0.0
+        column, entry = t2 * sc2 / (t2 + sc2), t2 * se2 / (t2 + se2)
+        a, b = min(held / self.m, 1.0), min(free / self.m, 1.0)
+        return share * (a * min(column, entry) + (1 - a) * column) + (1 - share) * (b * entry + (1 - b) * t2)
 
     def fill(self, d: int, f: float) -> tuple[float, float]:
         """Return precise cells on each column not bought, and on each column bought."""
@@ -106,14 +115,17 @@ class Problem:
         about 3 k / 2 columns leave the span so uncertain that fits fall behind it; and when nearly every column shows
         a new direction, the rank is not known yet.
         """
-        k = self.rank + (2 if self.rank >= held - 1 else 0)
-        if money / self.entry_price >= PLENTY * k * (self.m + self.n - k):
+        new = self.rank >= held - 1
+        k = self.rank + (2 if new else 0)
+        if not new and money / self.entry_price >= PLENTY * k * (self.m + self.n - k):
             return 0
         return min(self.n, math.ceil(1.5 * (k + 1)) + 2, int(0.7 * money / self.column_price))
 
     def entries_suffice(self, money: float) -> bool:
-        """Tell whether no column pays at any rank up to six, so that none needs to be bought to find out."""
+        """Tell whether no column pays at any rank up to six, and buying a few to find out is dear."""
         if money / self.entry_price < PLENTY * 6 * (self.m + self.n - 6) or min(self.m, self.n) < 8:
+            return False
+        if 4 * self.column_price < 0.08 * money:
             return False
         return all(replace(self, rank=k).best(money).columns == 0 for k in (2, 4, 6))
 

@@ -13,10 +13,11 @@ from entrywise.linalg.jointcov import joint_cost, joint_variance
 from entrywise.observations import Observations
 from entrywise.passive.eb import low_rank
 from entrywise.queries import Array, Batch, Indices
-from entrywise.results import LowRank
+from entrywise.results import Corrected, LowRank
 
 JOINT_LIMIT = 6e9  # operations; beyond, rows and columns are taken as independent given the fit
 MOST_COMPONENTS = 20
+NEGLIGIBLE = 0.02  # lack of fit over noise variance below which seen entries are left to the factors
 
 
 @dataclass
@@ -101,7 +102,11 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
     rank = max(1, min(rank, MOST_COMPONENTS, min(m, n) - 1)) if min(m, n) > 1 else 0
     start = _start(held, seen, rank, problem) if rank else None
     found = low_rank(seen, rank, start=start, sweeps=100, tol=1e-3)
-    return calibrated(found, seen)
+    found = calibrated(found, seen)
+    smallest = float(seen.noise_array().min()) ** 2
+    if found.lack_variance <= NEGLIGIBLE * smallest:
+        return found
+    return Corrected.of(found, seen)
 
 
 def _start(held: Held, seen: Observations, k: int, problem: Problem) -> LowRank | None:

@@ -331,4 +331,4 @@ def _posterior_error(found: LowRank) -> float:
     m, n = found.shape
     at = np.unique(np.linspace(0, m * n - 1, min(m * n, 20_000)).astype(np.int64))
     i, j = np.divmod(at, n)
-    return float(np.sqrt(np.mean(found.variance(i, j)) + found.lack_variance))
+    return float(np.sqrt(np.mean(found.deviation(i, j, of="truth") ** 2)))
