@@ -1,0 +1,219 @@
+"""Laplacian solver and stationary distributions, against dense referees and across graph families."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entrywise.exceptions import ParameterError
+from entrywise.linalg.laplacian import Laplacian
+from entrywise.linalg.stationary import stationary
+
+FAMILIES = ("random", "grid", "path", "star", "power law")
+
+
+def graph(family, edges, rng):
+    """Return (n, i, j) of a connected graph with about so many edges."""
+    if family == "random":
+        n = edges // 10
+        i, j = rng.integers(n, size=edges), n + rng.integers(n, size=edges)
+        ring = np.arange(2 * n - 1)
+        return 2 * n, np.r_[i, ring], np.r_[j, ring + 1]
+    if family == "grid":
+        side = int(np.sqrt(edges / 2))
+        at = np.arange(side * side).reshape(side, side)
+        return side * side, np.r_[at[:-1].ravel(), at[:, :-1].ravel()], np.r_[at[1:].ravel(), at[:, 1:].ravel()]
+    if family == "path":
+        return edges + 1, np.arange(edges), np.arange(1, edges + 1)
+    if family == "star":
+        n = edges // 6
+        rows, cols = np.nonzero((np.arange(n)[:, None] < 3) | (np.arange(n)[None, :] < 3))
+        return 2 * n, rows, n + cols
+    n = edges // 4
+    heavy = 1.0 / np.arange(1, n + 1) ** 0.8
+    i, j = (rng.choice(n, edges, p=heavy / heavy.sum()) for _ in range(2))
+    ring = np.arange(2 * n - 1)
+    return 2 * n, np.r_[i, ring], np.r_[n + j, ring + 1]
+
+
+def dense(L):
+    D = np.zeros((L.n, L.n))
+    for i, j, w in zip(L.i, L.j, L.weights, strict=True):
+        D[i, i] += w
+        D[j, j] += w
+        D[i, j] -= w
+        D[j, i] -= w
+    return D
+
+
+@st.composite
+def small_graphs(draw):
+    n = draw(st.integers(1, 12))
+    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda e: e[0] != e[1])
+    edges = draw(st.lists(pairs, max_size=30)) if n > 1 else []
+    weights = draw(st.lists(st.floats(1e-3, 1e3), min_size=len(edges), max_size=len(edges)))
+    i, j = np.array(edges, np.int64).reshape(-1, 2).T
+    return Laplacian(n, i, j, np.array(weights)), draw(st.integers(0, 2**32 - 1))
+
+
+@given(small_graphs())
+def test_solve_and_potentials_agree_with_dense_least_squares(case):
+    L, seed = case
+    rng = np.random.default_rng(seed)
+    b, d = rng.standard_normal(L.n), rng.standard_normal(len(L.i))
+    expected = L.center(np.linalg.pinv(dense(L), rcond=1e-12) @ L.center(b))
+    np.testing.assert_allclose(L.solve(b, 1e-13), expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max(initial=1e-9))
+    B = np.zeros((len(L.i), L.n))
+    B[np.arange(len(L.i)), L.i], B[np.arange(len(L.i)), L.j] = 1.0, -1.0
+    s = np.sqrt(L.weights)
+    fit = L.center(np.linalg.lstsq(s[:, None] * B, s * d, rcond=1e-13)[0]) if len(d) else np.zeros(L.n)
+    np.testing.assert_allclose(L.potentials(d), fit, atol=1e-9)
+    np.testing.assert_allclose(L @ np.eye(L.n), dense(L), atol=1e-9)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e8])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_iterations_stay_below_sixty(family, spread):
+    rng = np.random.default_rng(5)
+    n, i, j = graph(family, 20_000, rng)
+    L = Laplacian(n, i, j, spread ** rng.random(len(i)))
+    x = L.solve(L.center(rng.standard_normal(n)), method="cholesky")
+    assert L.iterations <= 60
+    assert L.reached <= 1e-8
+    assert np.all(np.isfinite(x))
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e8, 1e16])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_noise_free_differences_come_back_to_the_last_digit(family, spread):
+    rng = np.random.default_rng(6)
+    n, i, j = graph(family, 3_000, rng)
+    L = Laplacian(n, i, j, spread ** rng.random(len(i)))
+    p = 4.0 * rng.standard_normal(n)
+    found = L.potentials(p[i] - p[j])
+    np.testing.assert_allclose(found, L.center(p), atol=1e-12)
+
+
+def test_the_seed_changes_the_answer_within_the_tolerance_only():
+    rng = np.random.default_rng(0)
+    n, i, j = graph("grid", 2_000, rng)
+    b = rng.standard_normal(n)
+    one, two = (Laplacian(n, i, j, 1.0, seed=s).solve(b, 1e-10, method="cholesky") for s in (0, 1))
+    again = Laplacian(n, i, j, 1.0, seed=0).solve(b, 1e-10, method="cholesky")
+    assert np.array_equal(one, again)
+    np.testing.assert_allclose(one, two, atol=1e-6 * np.abs(one).max())
+
+
+def test_jacobi_is_kept_where_it_converges_and_left_where_it_does_not():
+    rng = np.random.default_rng(1)
+    n, i, j = graph("path", 2_000, rng)
+    path = Laplacian(n, i, j, 1.0)
+    path.solve(rng.standard_normal(n))
+    assert path.iterations <= 2  # the factor of a tree is exact
+    n, i, j = graph("random", 5_000, rng)
+    random = Laplacian(n, i, j, 1.0)
+    b = rng.standard_normal(n)
+    x = random.solve(b)
+    np.testing.assert_allclose(x, random.solve(b, 1e-10, method="cholesky"), atol=1e-6 * np.abs(x).max())
+
+
+def test_components_are_solved_alone_whatever_their_scales():
+    L = Laplacian(7, [0, 1, 3, 4], [1, 2, 4, 5], [1e12, 1e12, 1e-6, 1e-6])
+    count, part = L.components
+    assert count == 3
+    assert part.tolist() == [0, 0, 0, 1, 1, 1, 2]
+    p = L.potentials([1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_allclose(p, [4 / 3, 1 / 3, -5 / 3, 10 / 3, 1 / 3, -11 / 3, 0.0], rtol=1e-12)
+    assert np.isinf(L.resistances([0], [3])[0])
+    assert L.resistances([6], [6])[0] == 0.0
+
+
+def test_resistances_by_pair_by_node_and_dense_agree():
+    rng = np.random.default_rng(2)
+    n, i, j = graph("grid", 300, rng)
+    L = Laplacian(n, i, j, rng.uniform(0.5, 2.0, len(i)))
+    u, v = np.arange(12)[:, None], np.arange(20, 32)[None, :]
+    whole = L.resistances(u, v)  # dense
+    pairs = [L.resistances([a], [b])[0] for a, b in ((0, 20), (5, 30))]
+    np.testing.assert_allclose([whole[0, 0], whole[5, 10]], pairs, rtol=1e-8)
+    wild = Laplacian(n, i, j, 1e12 ** rng.random(len(i)))  # too wide for the dense inverse: one solve a node
+    nodes = wild.resistances(u, v)
+    np.testing.assert_allclose(nodes[3, 4], wild.resistances([3], [24])[0], rtol=1e-5)
+
+
+def test_precondition_is_near_to_the_inverse():
+    rng = np.random.default_rng(3)
+    n, i, j = graph("grid", 1_000, rng)
+    L = Laplacian(n, i, j, 1.0)
+    x = L.center(rng.standard_normal(n))
+    near = L.precondition(L @ x)
+    assert np.linalg.norm(near - x) < 0.9 * np.linalg.norm(x)
+    assert L.fill < 5
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((0, [], [], []), "n of a Laplacian"),
+        ((2, [0], [0], [1.0]), "joined to itself"),
+        ((2, [0], [2], [1.0]), "nodes must be in 0..1, got 2"),
+        ((2, [0], [1], [0.0]), "weights must be finite and above 0"),
+        ((2, [0], [1], [np.inf]), "weights must be finite and above 0"),
+        ((2, [0, 1], [1], [1.0]), "equally long"),
+    ],
+)
+def test_bad_graphs_are_refused(args, words):
+    with pytest.raises(ParameterError, match=words):
+        Laplacian(*args)
+
+
+def test_bad_right_sides_are_refused():
+    L = Laplacian(2, [0], [1], 1.0)
+    with pytest.raises(ParameterError, match="one difference for each of the 1 edges"):
+        L.potentials([1.0, 2.0])
+    with pytest.raises(ParameterError, match="finite"):
+        L.potentials([np.nan])
+    with pytest.raises(ParameterError, match="2 rows"):
+        L.solve([1.0])
+    with pytest.raises(ParameterError, match="auto, cholesky or jacobi"):
+        L.solve([1.0, -1.0], method="lu")
+    assert L.solve(np.eye(2)).shape == (2, 2)
+
+
+def gth(n, i, j, forth, back):
+    """Grassmann, Taksar, Heyman: elimination without subtraction, exact in every entry; logarithms returned."""
+    P = np.zeros((n, n))
+    np.add.at(P, (i, j), forth)
+    np.add.at(P, (j, i), back)
+    for k in range(n - 1, 0, -1):
+        P[:k, k] /= P[k, :k].sum()
+        P[:k, :k] += np.multiply.outer(P[:k, k], P[k, :k])
+    log_pi = np.zeros(n)
+    for k in range(1, n):
+        with np.errstate(divide="ignore"):
+            terms = log_pi[:k] + np.log(P[:k, k])
+        log_pi[k] = terms.max() + np.log(np.exp(terms - terms.max()).sum())
+    return log_pi
+
+
+@pytest.mark.parametrize("noise", [0.5, 2.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_stationary_distribution_equals_gth_in_every_entry(family, noise):
+    rng = np.random.default_rng(7)
+    n, i, j = graph(family, 900, rng)
+    a = np.exp(0.5 * rng.standard_normal(len(i)) + noise * rng.standard_normal(len(i)))
+    forth, back = 1.0 / (1.0 + a), a / (1.0 + a)
+    found = stationary(n, i, j, forth, back)
+    expected = gth(n, i, j, forth, back)
+    difference = found.log_pi - expected
+    assert np.abs(difference - difference.mean()).max() <= 1e-12
+    assert found.imbalance <= 1e-10
+    assert found.rounds <= 5
+    assert found.krylov <= 150
+
+
+def test_stationary_of_several_components_has_mean_one_in_each():
+    found = stationary(5, np.array([0, 2]), np.array([1, 3]), np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    np.testing.assert_allclose(np.exp(found.log_pi), [1.0, 1.0, 0.5, 1.5, 1.0], rtol=1e-12)
