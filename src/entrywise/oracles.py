@@ -213,20 +213,28 @@ class BernoulliOracle(_Counting):
 
 
 class TwoCostOracle(_Counting):
-    """Answers by two instruments of different noise: mode ``entry`` and mode ``column``."""
+    """Answers by instruments of different noise: mode ``entry``, mode ``column``, and ``row`` where its noise is given."""
 
     def __init__(
-        self, matrix: ArrayLike | Matrix, *, entry_noise: float, column_noise: float, rng: Seed = None
+        self,
+        matrix: ArrayLike | Matrix,
+        *,
+        entry_noise: float,
+        column_noise: float,
+        row_noise: float | None = None,
+        rng: Seed = None,
     ) -> None:
         super().__init__()
         self.matrix = _dense(matrix)
         self.noise: Mapping[str, float] = {"entry": entry_noise, "column": column_noise}
+        if row_noise is not None:
+            self.noise = {**self.noise, "row": row_noise}
         self._rng = np.random.default_rng(rng)
 
     def answer(self, batch: Batch) -> Array:
         """Return the entries with the noise of the batch's mode."""
         if batch.mode not in self.noise:
-            raise ParameterError(f"this oracle has modes entry and column, got {batch.mode!r}")
+            raise ParameterError(f"this oracle has modes {', '.join(self.noise)}, got {batch.mode!r}")
         found = _look_up(self.matrix, batch.rows, batch.cols)
         return found + self.noise[batch.mode] * self._rng.standard_normal(len(batch))
 
