@@ -1,0 +1,197 @@
+"""How fast studies are kept: writers side by side, asking after a million answers, resuming.
+
+Bars, each within one run:
+
+- 8 processes telling one answer at a time for 30 s on SQLite: no "locked" error; PostgreSQL at least 3 times
+  as many answers. The worst wait is reported.
+- ``ask`` with 1,000,000 answers behind it takes at most twice as long as with 10,000.
+- Resuming an adaptive Nyström study of 250,000 answers takes at most 3 times as long as reading its rows with
+  plain SQL.
+
+``--quick`` shortens all of it; ``--only writers|ask|resume`` runs one part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing as mp
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from _shared import Bars, show
+from entrywise.checks.postgres import server
+from entrywise.exceptions import Exhausted
+from entrywise.oracles import KernelOracle
+from entrywise.queries import Batch, plan
+from entrywise.results import LowRank
+from entrywise.study import Study, Told
+from entrywise.study.work import answer
+
+WRITERS = 8
+
+
+@plan()
+def steady(rounds: int, size: int):
+    """Ask for `rounds` rows of `size` entries, whatever the answers are."""
+    try:
+        for k in range(rounds):
+            yield Batch.entries(np.full(size, k), np.arange(size))
+    except Exhausted:
+        pass
+    return LowRank(np.zeros((rounds, 1)), np.zeros((size, 1)))
+
+
+def write(url: str, first: int, last: int, seconds: float, gate: Any, out: Any) -> None:
+    """Tell answers first..last one at a time until the time is over."""
+    study = Study.open(url, "writers")
+    study.put(Told(np.zeros(1, int), np.array([first]), np.ones(1), np.zeros(1, bool)))
+    gate.wait()
+    waits, errors, end = [], [], time.perf_counter() + seconds
+    for k in range(first + 1, last):
+        start = time.perf_counter()
+        if start > end:
+            break
+        try:
+            study.put(Told(np.zeros(1, int), np.array([k]), np.ones(1), np.zeros(1, bool)))
+        except Exception as error:
+            errors.append(str(error))
+        waits.append(time.perf_counter() - start)
+    out.put((waits, errors))
+
+
+def writers(url: str, seconds: float) -> tuple[float, list[float], list[str], int]:
+    """Return (answers a second, waits, errors, answers kept) of 8 processes that write at once."""
+    share = int(1000 * seconds / 2)
+    study = Study.create(url, "writers", plan="adaptive-nystrom", params={"n": share * WRITERS, "rank": 1}, seed=1)
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload(["entrywise.study.crash"])
+    gate, out = context.Barrier(WRITERS + 1), context.Queue()
+    crew = [
+        context.Process(target=write, args=(url, k * share, (k + 1) * share, seconds, gate, out))
+        for k in range(WRITERS)
+    ]
+    for process in crew:
+        process.start()
+    gate.wait()
+    start = time.perf_counter()
+    found = [out.get() for _ in crew]
+    for process in crew:
+        process.join()
+    spent = max(time.perf_counter() - start, 1e-9)
+    waits = sorted(w for part, _ in found for w in part)
+    return len(waits) / spent, waits, [e for _, part in found for e in part], study.status()["answered"]
+
+
+def ask_times(url: str, sizes: tuple[int, ...], size: int, repeats: int) -> dict[int, tuple[float, float]]:
+    """Return for each number of answers (seconds of a warm ask, seconds of opening and asking)."""
+    for total in sizes:
+        rounds = total // size
+        study = Study.create(url, f"ask-{total}", plan="store:steady", params={"rounds": rounds + 1, "size": size})
+        for _ in range(rounds):
+            leased = study.lease(None, "loader")
+            values = np.arange(size, dtype=float)
+            study.put(Told(np.full(size, leased.batch), leased.positions, values, np.zeros(size, bool)), "loader")
+        assert study.status()["answered"] == total
+    warm: dict[int, list[float]] = {total: [] for total in sizes}
+    cold: dict[int, list[float]] = {total: [] for total in sizes}
+    opened = {total: Study.open(url, f"ask-{total}") for total in sizes}
+    for _ in range(repeats):
+        for total in sizes:
+            start = time.perf_counter()
+            assert len(opened[total].ask(20, "w")) == 20
+            warm[total].append(time.perf_counter() - start)
+            start = time.perf_counter()
+            assert len(Study.open(url, f"ask-{total}").ask(20, "w")) == 20
+            cold[total].append(time.perf_counter() - start)
+    return {total: (statistics.median(warm[total]), statistics.median(cold[total])) for total in sizes}
+
+
+READ = """SELECT q.batch, q.position, q."row", q.col, q.mode, q.price, a.value, a.failed, a.worker, a.told_at, a.source
+FROM questions q JOIN answers a ON a.study = q.study AND a.batch = q.batch AND a.position = q.position
+WHERE q.study = {} ORDER BY q.batch, q.position"""
+
+
+def plain_read(url: str, study: int) -> int:
+    """Read all questions with their answers through the bare driver."""
+    if "://" in url:
+        import psycopg
+
+        with psycopg.connect(url) as connection:
+            return len(connection.execute(READ.format(study)).fetchall())
+    import sqlite3
+
+    connection = sqlite3.connect(url)
+    try:
+        return len(connection.execute(READ.format(study)).fetchall())
+    finally:
+        connection.close()
+
+
+def resume_times(url: str, n: int, columns: int, repeats: int) -> tuple[int, float, float]:
+    """Return (answers, seconds of resuming, seconds of plain SQL) for an open adaptive Nyström study."""
+    points = np.random.default_rng(7).standard_normal((n, 20))
+    study = Study.create(url, "resume", plan="adaptive-nystrom", params={"n": n, "rank": columns + 5}, seed=1)
+    oracle = KernelOracle(points)
+    while study.status()["batch"] < columns + 1:
+        study.put(answer(oracle, study.lease()))
+    answered = 0
+    resumed, plain = [], []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        answered = plain_read(url, study._record.id)
+        plain.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        found = Study.open(url, "resume").result()
+        resumed.append(time.perf_counter() - start)
+        assert found.rank == columns
+    return answered, min(resumed), min(plain)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", choices=("writers", "ask", "resume"))
+    options = parser.parse_args()
+    bars = Bars()
+    with server() as postgres, tempfile.TemporaryDirectory() as folder:
+        urls = {"sqlite": str(Path(folder, "lab.db")), "postgresql": postgres}
+        if options.only in (None, "writers"):
+            rows, rate = [], {}
+            for kind, url in urls.items():
+                rate[kind], waits, errors, kept = writers(url, 5.0 if options.quick else 30.0)
+                at = [waits[int(q * (len(waits) - 1))] * 1e3 for q in (0.5, 0.99, 1.0)]
+                rows.append((kind, rate[kind], len(waits), kept - WRITERS, len(errors), *at))
+                bars.at_most(f"{kind}: errors while writing", len(errors), 0)
+                bars.at_most(f"{kind}: acknowledged answers missing", len(waits) - (kept - WRITERS), 0)
+            head = ("database", "answers/s", "acknowledged", "kept", "errors", "median ms", "99% ms", "worst ms")
+            show(f"{WRITERS} processes telling one answer at a time", head, rows)
+            bars.at_least("postgresql / sqlite, answers a second", rate["postgresql"] / rate["sqlite"], 3.0)
+        if options.only in (None, "ask"):
+            rows = []
+            sizes = (10_000, 100_000) if options.quick else (10_000, 1_000_000)
+            for kind, url in urls.items():
+                found = ask_times(url, sizes, 10_000, 20 if options.quick else 60)
+                for total, (warm, cold) in found.items():
+                    rows.append((kind, total, warm * 1e3, cold * 1e3))
+                ratios = [found[sizes[1]][k] / found[sizes[0]][k] for k in (0, 1)]
+                bars.at_most(f"{kind}: ask at {sizes[1]:,} / at {sizes[0]:,} answers", ratios[0], 2.0)
+                bars.at_most(f"{kind}: open and ask, the same", ratios[1], 2.0)
+            show("asking for 20 questions", ("database", "answers before", "ask ms", "open and ask ms"), rows)
+        if options.only in (None, "resume"):
+            rows = []
+            for kind, url in urls.items():
+                n, columns = (1000, 24) if options.quick else (5000, 49)
+                answered, resumed, plain = resume_times(url, n, columns, 3)
+                rows.append((kind, answered, resumed, plain))
+                bars.at_most(f"{kind}: resuming {answered:,} answers / plain SQL", resumed / plain, 3.0)
+            show("resuming adaptive Nyström", ("database", "answers", "resume s", "plain SQL s"), rows)
+    bars.end()
+
+
+if __name__ == "__main__":
+    main()
