@@ -134,6 +134,7 @@ def kernel_tsne(kernel: Matrix | ArrayLike, n_components: int = 2, *, perplexity
     rng : int
     """
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     factored = isinstance(kernel, PSDFactor)
     data: Array = kernel.factor if isinstance(kernel, PSDFactor) else _distances(kernel)
@@ -152,7 +153,10 @@ def kernel_tsne(kernel: Matrix | ArrayLike, n_components: int = 2, *, perplexity
         random_state=rng,
         method="barnes_hut" if n_components < 4 else "exact",
     )
-    return np.asarray(engine.fit_transform(data), dtype=np.float64)
+    with threadpool_limits(
+        1 if n < 4000 else None, user_api="openmp"
+    ):  # threads only wait for each other on small maps
+        return np.asarray(engine.fit_transform(data), dtype=np.float64)
 
 
 def embed(kernel: Matrix | ArrayLike, method: Embedding = "pca", *, rng: int = 0, perplexity: float = 30.0) -> Array:

@@ -67,7 +67,8 @@ def best_pair(
         :math:`\sum_k p_k (1 - u_k(i))` and not its square. Default: only with ``noise=0``; without it the diagonal follows
         from the fit.
     allow_same : bool
-        Whether (i, i), one item shown twice, may win.
+        Whether (i, i), one item shown twice, may win. Where it is not asked its loss follows from the fit, which needs
+        a rank that is not too large: one item apart from all others could have any.
     delta : float
         Chance of error of the certificates.
     prices : Prices, optional
@@ -199,6 +200,7 @@ class _Search:
         rows, cols = ranked(tally, rows, cols, guess, state.rng) if len(rows) > 1 else (rows, cols)
         pair = int(rows[0]), int(cols[0])
         if allow_same and not self.same and len(tally.keys):
+            F = state.fit()  # with the answers of the halving, which know the best items well
             pair = self._same_item(pair, F)
         certificates: tuple[Certificate, ...] = ()
         if status == "finished" and self.before.asked and pair[0] != pair[1]:
@@ -225,9 +227,9 @@ class _Search:
             high = float(coin_upper(np.ceil(total - 1e-9), count, delta / 2))
             assumes: tuple[str, ...] = ("answers are independent coins",)
         else:
-            from scipy.stats import norm
+            from scipy.special import ndtri
 
-            high = total / count + float(norm.ppf(1 - delta / 2)) * self.state.noise / np.sqrt(count)
+            high = total / count + float(ndtri(1 - delta / 2)) * self.state.noise / np.sqrt(count)
             assumes = ("answers are independent, their noise Gaussian as stated",)
         words = f"loss of the pair, with probability {1 - delta:g}, at most"
         first = Certificate(words, high, assumes, vacuous=self.state.noise is None and high >= 1.0)

@@ -195,11 +195,10 @@ def forecast(
 
 def coin_upper(successes: ArrayLike, trials: ArrayLike, delta: float) -> Array:
     """Return upper ends for the chance of coins, right with probability 1 - `delta` each (Clopper-Pearson)."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     k, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        high = beta.ppf(1.0 - delta, k + 1.0, np.maximum(n - k, 0.0))
+    high = betaincinv(k + 1.0, np.maximum(n - k, 1e-9), 1.0 - delta)
     return np.asarray(np.where((n <= 0) | (k >= n), 1.0, high), dtype=np.float64)
 
 
