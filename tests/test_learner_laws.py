@@ -14,6 +14,7 @@ from entrywise.online import Doubling, KernelPerceptron, Majority, MatrixWinnow,
 ONLINE = [m for m in METHODS if m.room == "online"]
 VARIANTS = {
     "slack": MatrixWinnow(1.0, slack=0.1),
+    "dense": MatrixWinnow(1.0, slack=0.1, dense=True),
     "fast": MatrixWinnow(2.0),
     "no slack": SymmetricWinnow(0.5, slack=0.0),
     "graph": KernelPerceptron(graph_kernel(np.eye(9, k=1) + np.eye(9, k=-1))),

@@ -90,6 +90,16 @@ def test_symmetric_same_as_literal(gamma, slack, noise):
     np.testing.assert_array_equal(found, literal_symmetric(25, 30, trials, gamma, slack))
 
 
+@pytest.mark.parametrize(("gamma", "slack", "noise"), [(0.5, 0.0, 0.2), (2.0, 0.0, 0.1), (1.0, 0.1, 0.0)])
+def test_dense_same_as_lanczos_and_does_not_drift(gamma, slack, noise):
+    rows, cols, labels = np.array(bicluster_trials(30, 25, 4, 4, noise, seed=9)).T
+    wanted, sparse = MatrixWinnow(gamma, slack).follow(rows, cols, labels)
+    found, learner = MatrixWinnow(gamma, slack, dense=True).follow(rows, cols, labels)
+    np.testing.assert_array_equal(found, wanted)
+    E = learner._memory.exponential._E
+    np.testing.assert_allclose(E, exp(sparse._memory.exponential.dense()), atol=1e-11 * E.max())
+
+
 def test_margins_are_the_quadratic_forms():
     m, n = 12, 9
     trials = bicluster_trials(m, n, 3, 3, 0.1, seed=3)

@@ -176,14 +176,18 @@ class GrowingExponential:
         for mine, name in ((self._log_u, "u"), (self._log_v, "v"), (self._log_y, "y"), (self._log_delta, "delta")):
             mine[:k] = log[name]
 
+        self._insert_events(0, k, 0)
+
+    def _insert_events(self, first: int, last: int, seen: int) -> None:
         def go(at: int, seen: int) -> tuple[int, int]:
             at, seen = self._jit.replay(
-                self._log_u, self._log_v, self._log_y, self._log_delta, at, k, seen, self.symmetric, self.doubling,
-                self._start, self._count, self._room, self._net, self._ups, self._downs, self._pool, self._weight, self._ints, self._floats,
+                self._log_u, self._log_v, self._log_y, self._log_delta, at, last, seen, self.symmetric, self.doubling,
+                self._start, self._count, self._room, self._net, self._ups, self._downs, self._pool, self._weight,
+                self._ints, self._floats,
             )  # fmt: skip
             return at, seen
 
-        self._to_the_end(go, 0, k, 0)
+        self._to_the_end(go, first, last, seen)
 
     def copy(self, length: int) -> GrowingExponential:
         """Return a new object as this one was after its first `length` events."""

@@ -147,10 +147,10 @@ def _name(expert: Learner) -> str:
 
 
 def auto() -> Majority:
-    """Return the learner to use when nothing is known: a majority over the three forms that do best.
+    """Return the learner to use when nothing is known: a majority over the four forms that do best.
 
-    Matrix Winnow with slack is best on the simplest matrices, the symmetric form on richer ones, with more slack when
-    labels are noisy.
+    Matrix Winnow with slack is best on the simplest matrices, the symmetric form on richer ones, slower or with more slack
+    when labels are noisy.
 
     Examples
     --------
@@ -158,4 +158,11 @@ def auto() -> Majority:
     >>> learner.predict(1, 1), learner.trials
     (-1, 3)
     """
-    return Majority((MatrixWinnow(1.0, slack=0.15), SymmetricWinnow(1.0, slack=0.2), SymmetricWinnow(1.0, slack=0.4)))
+    return Majority(
+        (
+            MatrixWinnow(1.0, slack=0.15),
+            SymmetricWinnow(1.0, slack=0.2),
+            SymmetricWinnow(1.0, slack=0.4),
+            SymmetricWinnow(0.5, slack=0.2),
+        )
+    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from entrywise.bounds.binary import updates_bound
+from entrywise.linalg.incremental import IncrementalExponential
 from entrywise.linalg.lanczos import GrowingExponential
 from entrywise.online._graph import Graph
 from entrywise.online._learner import Learner, positive
@@ -66,6 +67,11 @@ class MatrixWinnow(GraphLearner):
         0 learns from mistakes alone, as in the paper. Above 0, entries that were right by less than this,
         ``y (v' exp(S) v - 1) < slack``, are learnt too: same proof, fewer mistakes on all but the simplest matrices.
 
+    dense : bool
+        Keep exp(S) as an array of side m + n instead of asking Lanczos: the same predictions, at once, but
+        :math:`(m + n)^2` numbers and some :math:`30 (m + n)^2` operations a mistake. For a few thousand rows and columns
+        that are predicted far more often than they are learnt.
+
     Attributes
     ----------
     trials, mistakes, updates, n_rows, n_cols : int
@@ -92,12 +98,15 @@ class MatrixWinnow(GraphLearner):
 
     gamma: float = 0.5
     slack: float = 0.0
+    dense: bool = False
 
     def _refuse(self) -> None:
         positive(self.gamma, "gamma", 0.0, 8.0)
         positive(self.slack, "slack", 0.0, 1.0, closed=True)
 
     def _empty(self) -> Graph:
+        if self.dense:
+            return Graph(IncrementalExponential(float(self.gamma), margin=float(self.slack)))
         return Graph(GrowingExponential(float(self.gamma), margin=float(self.slack)))
 
     def bound(self, gamma: float | None = None, violations: int = 0) -> float:

@@ -1,0 +1,253 @@
+"""Online binary completion: exactness, speed, and mistakes against single learners and baselines.
+
+make bench NAME=online                 everything but the long stream
+make bench NAME=online ARGS=--quick    one seed, fewer configurations
+make bench NAME=online ARGS="--only speed --steady"    also m + n = 100,000 to its steady state (minutes)
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from _shared import Bars, show
+from entrywise.gallery import bicluster_trials
+from entrywise.online import (
+    Doubling,
+    GoldmanWarmuth,
+    HazanKaleShalevShwartz,
+    KernelPerceptron,
+    MatrixWinnow,
+    OnlineFactorization,
+    RowColumnMajority,
+    SymmetricWinnow,
+    auto,
+)
+
+SEEDS = (11, 12, 13)  # the defaults were chosen on 101, 102, 103 and 201, 202, 203
+ROWS = [(2, 2, 0.0), (5, 5, 0.0), (100, 5, 0.0), (10, 10, 0.0), (5, 5, 0.1), (5, 5, 0.2)]
+SINGLES = {
+    "winnow 2": MatrixWinnow(2.0),
+    "winnow 1": MatrixWinnow(1.0),
+    "winnow .707": MatrixWinnow(0.707),
+    "winnow .25": MatrixWinnow(0.25),
+    "winnow 1, slack .1": MatrixWinnow(1.0, 0.1),
+    "doubling": Doubling(),
+    "symmetric 1, .2": SymmetricWinnow(1.0, 0.2),
+    "symmetric .5, .2": SymmetricWinnow(0.5, 0.2),
+}
+SETTINGS = [(rank, rate) for rank in (3, 10) for rate in (0.03, 0.1, 0.3)]
+
+
+def literal(m, n, rows, cols, labels, gamma, tie=1e-9):
+    """Algorithm 1 with an eigendecomposition a mistake; return predictions and CPU seconds."""
+    start = time.process_time()
+    S, E = np.zeros((m + n, m + n)), np.eye(m + n)
+    predictions = np.zeros(len(labels), np.int8)
+    for t, (i, j, y) in enumerate(zip(rows, cols, labels, strict=True)):
+        q = 0.5 * (E[i, i] + E[m + j, m + j]) + E[i, m + j]
+        predictions[t] = 1 if q >= 1.0 - tie else -1
+        if predictions[t] != y:
+            for a in (i, m + j):
+                for b in (i, m + j):
+                    S[a, b] += 0.5 * gamma * y
+            eigenvalues, V = np.linalg.eigh(S)
+            E = (V * np.exp(eigenvalues)) @ V.T
+    return predictions, time.process_time() - start
+
+
+def exactness(bars, quick):
+    configurations = [
+        (30, 30, 2, 2, 0.25, 0.0, 900), (30, 30, 3, 3, 0.577, 0.0, 900), (30, 60, 4, 3, 1.0, 0.0, 1800),
+        (60, 30, 2, 10, 2.0, 0.0, 1800), (50, 50, 3, 3, 1.0, 0.1, 1800), (60, 40, 5, 5, 0.5, 0.2, 1800),
+        (40, 60, 10, 10, 2.0, 0.1, 1500), (80, 80, 5, 5, 0.447, 0.0, 1500), (100, 50, 2, 5, 0.707, 0.05, 1500),
+        (100, 100, 10, 4, 1.0, 0.2, 1200), (150, 100, 5, 5, 1.5, 0.0, 1000), (200, 200, 5, 5, 1.0, 0.0, 800),
+        (200, 100, 3, 8, 0.577, 0.1, 800),
+    ]  # fmt: skip
+    table, different, mean, most = [], 0, [], 0
+    for m, n, k, l, gamma, noise, T in configurations[: 6 if quick else None]:
+        rows, cols, labels = np.array(bicluster_trials(m, n, k, l, noise, seed=[11, m, n, k])[:T]).T
+        wanted, _ = literal(m, n, rows, cols, labels, gamma)
+        found, learner = MatrixWinnow(gamma).follow(rows, cols, labels)
+        off = int((found != wanted).sum())
+        different += off
+        mean.append(learner.work["mean steps"])
+        most = max(most, int(learner.work["max steps"]))
+        table.append(
+            (f"{m}x{n}", f"{k},{l}", gamma, noise, T, learner.mistakes, off, mean[-1], learner.work["max steps"])
+        )
+    columns = ("size", "k,l", "gamma", "noise", "trials", "mistakes", "different", "steps", "most")
+    show("the same mistakes as the literal algorithm", columns, table)
+    bars.at_least("configurations compared", len(table), 6 if quick else 12)
+    bars.at_most("predictions unlike the literal algorithm's", different, 0)
+    bars.at_most("mean Lanczos steps, worst configuration", max(mean), 3)
+    bars.at_most("most Lanczos steps", most, 10)
+
+
+def stream(N, T, seed, k=5):
+    rng = np.random.default_rng(seed)
+    m = N // 2
+    blocks = rng.choice([-1, 1], (k, k))
+    r, c = rng.integers(k, size=m), rng.integers(k, size=m)
+    rows, cols = rng.integers(m, size=T), rng.integers(m, size=T)
+    return rows, cols, blocks[r[rows], c[cols]]
+
+
+def speed(bars, quick, steady):
+    MatrixWinnow(0.447).follow(*stream(20, 50, 0))  # compiled, or loaded
+    T = 1000 if quick else 3000
+    rows, cols, labels = np.array(bicluster_trials(200, 200, 5, 5, 0.0, seed=11)[:T]).T
+    _, slow = literal(200, 200, rows, cols, labels, 0.447)
+    start = time.process_time()
+    MatrixWinnow(0.447).follow(rows, cols, labels)
+    fast = max(time.process_time() - start, 1e-6)
+    bars.at_least(f"times the literal algorithm end to end, m + n = 400, {T} trials", slow / fast, 50)
+
+    rows, cols, labels = stream(1000, 20_000, 11)
+    start = time.process_time()
+    _, learner = MatrixWinnow(0.447).follow(rows, cols, labels)
+    each = (time.process_time() - start) / learner.mistakes
+    S = np.random.default_rng(0).standard_normal((1000, 1000))
+    start = time.process_time()
+    for _ in range(2 if quick else 4):
+        eigenvalues, V = np.linalg.eigh(S + S.T)
+        (V * np.exp(eigenvalues / 100)) @ V.T
+    one = (time.process_time() - start) / (2 if quick else 4)
+    bars.at_least("times the literal algorithm per mistake, m + n = 1000", one / each, 1000)
+
+    table = []
+    sizes = [(1000, 20, 0.447), (1000, 20, 1.0), (10_000, 20, 0.447)] + ([] if quick else [(10_000, 60, 0.447)])
+    for N, times, gamma in sizes + ([(100_000, 60, 0.447)] if steady else []):
+        learner = MatrixWinnow(gamma)
+        rows, cols, labels = stream(N, times * N, 12)
+        spent, chunk = 0.0, times * N // 20
+        for first in range(0, times * N, chunk):
+            part = slice(first, first + chunk)
+            before, edges = learner.mistakes, learner.work["edges"]
+            start = time.process_time()
+            learner = learner.learn_many(rows[part], cols[part], labels[part])
+            seconds = time.process_time() - start
+            spent += seconds
+            if (first // chunk) % 5 == 4:
+                wrong = (learner.mistakes - before) / chunk
+                walked = (learner.work["edges"] - edges) / chunk
+                table.append((N, gamma, (first + chunk) // N, learner.mistakes / N, wrong, walked, chunk / seconds))
+        if (N, times) == (10_000, 20):
+            bars.at_least("trials/s at m + n = 10,000, mean of the first 20 N", times * N / spent, 20_000)
+    show(
+        "cost of a trial as M/N grows",
+        ("m+n", "gamma", "T/N", "M/N", "error now", "edges/trial", "trials/s now"),
+        table,
+    )
+
+
+def race(learners, rows, cols, labels):
+    return {name: learner.follow(rows, cols, labels)[1].mistakes for name, learner in learners.items()}
+
+
+def factorizations(rows, cols, labels, replay):
+    found = [OnlineFactorization(r, q, replay=replay).follow(rows, cols, labels)[1].mistakes for r, q in SETTINGS]
+    return min(found)
+
+
+def synthetic(bars, quick):
+    table = []
+    for k, l, noise in ROWS:
+        sums: dict[str, int] = {}
+        for seed in SEEDS[: 1 if quick else None]:
+            rng = np.random.default_rng([seed, k, l, round(100 * noise)])
+            trials = bicluster_trials(100, 100, k, l, noise, rng)
+            rows, cols, labels = np.array(trials).T
+            found = race({"auto": auto(), **SINGLES}, rows, cols, labels)
+            found["rows+cols"] = RowColumnMajority().follow(rows, cols, labels)[1].mistakes
+            found["goldman-warmuth"] = GoldmanWarmuth().follow(rows, cols, labels)[1].mistakes
+            found["MF once"] = factorizations(rows, cols, labels, 0)
+            found["MF replay"] = factorizations(rows, cols, labels, 10)
+            U = np.zeros((100, 100))
+            U[rows, cols] = labels
+            found["hindsight kernel"] = hindsight(U, rows, cols, labels)
+            for name, wrong in found.items():
+                sums[name] = sums.get(name, 0) + wrong
+        best = min(sums[name] for name in SINGLES)
+        row = f"{k}x{l}" + (f", noise {noise:g}" if noise else "")
+        bars.at_most(f"{row}: auto / best single learner", sums["auto"] / best, 1.05)
+        if not noise:
+            bars.at_most(f"{row}: auto / MF with replay (best of 6)", sums["auto"] / sums["MF replay"], 0.9999)
+        table.append((row, *sums.values()))
+    seeds = 1 if quick else len(SEEDS)
+    show(f"mistakes, 100 x 100, every entry once, sum over {seeds} seeds", ("rows", *sums), table)
+    rng = np.random.default_rng(11)
+    table = []
+    for noise in (0.0, 0.1):
+        rows, cols, labels = np.array(bicluster_trials(30, 30, 3, 3, noise, rng)).T
+        hks = {f"HKS {rate:g}": HazanKaleShalevShwartz((30, 30), rate, math.sqrt(3)) for rate in (0.1, 0.3, 1.0)}
+        found = race({"auto": auto(), **hks, "winnow 1": MatrixWinnow(1.0)}, rows, cols, labels)
+        table.append((f"3x3, noise {noise:g}", *found.values()))
+    show("against the whole Hazan-Kale-Shalev-Shwartz algorithm, 30 x 30", ("rows", *found), table)
+
+
+def hindsight(U, rows, cols, labels):
+    """Kernel perceptron with the kernel of the whole matrix: correlations of its columns, sharpened; best of 3."""
+    C = U.T @ U / len(U)
+    return min(KernelPerceptron(np.sign(C) * np.abs(C) ** p).follow(rows, cols, labels)[1].mistakes for p in (1, 3, 9))
+
+
+def real(bars, quick):
+    folder = Path(os.environ.get("ENTRYWISE_DATA", ""))
+    table = []
+    for name, key, seeds in (
+        ("zoo", "traits", SEEDS),
+        ("house_votes_84", "votes", SEEDS),
+        ("senate_106", "votes", SEEDS[:1]),
+    ):
+        sums: dict[str, int] = {}
+        with np.load(folder / name / f"{name}.npz") as file:
+            U = file[key].astype(np.int64)
+        for seed in seeds[: 1 if quick else None]:
+            rows, cols = np.nonzero(U)
+            order = np.random.default_rng(seed).permutation(len(rows))[: 20_000 if quick else None]
+            rows, cols = rows[order], cols[order]
+            labels = U[rows, cols]
+            found = race(
+                {"auto": auto(), "winnow 1": MatrixWinnow(1.0), "rows+cols": RowColumnMajority()}, rows, cols, labels
+            )
+            found["goldman-warmuth"] = min(
+                race({b: GoldmanWarmuth(b) for b in (0.5, 0.8)}, rows, cols, labels).values()
+            )
+            found["MF once"] = factorizations(rows, cols, labels, 0)
+            found["MF replay"] = factorizations(rows, cols, labels, 10)
+            found["hindsight kernel"] = hindsight(U, rows, cols, labels)
+            for learner, wrong in found.items():
+                sums[learner] = sums.get(learner, 0) + wrong
+        table.append((name, *sums.values()))
+        rivals = [sums[x] for x in ("rows+cols", "goldman-warmuth", "MF once", "MF replay")]
+        if name != "zoo":
+            bars.at_most(f"{name}: auto / best baseline", sums["auto"] / min(rivals), 1.02)
+    show("real data, known entries in random order", ("data", *sums), table)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--steady", action="store_true", help="m + n = 100,000 to its steady state")
+    parser.add_argument("--only", choices=("exactness", "speed", "synthetic", "real"))
+    args = parser.parse_args()
+    bars = Bars()
+    if args.only in (None, "exactness"):
+        exactness(bars, args.quick)
+    if args.only in (None, "speed"):
+        speed(bars, args.quick, args.steady)
+    if args.only in (None, "synthetic"):
+        synthetic(bars, args.quick)
+    if args.only in (None, "real"):
+        real(bars, args.quick)
+    bars.end()
+
+
+if __name__ == "__main__":
+    main()
