@@ -69,6 +69,12 @@ def staged(n, *, stages=6, rng=None, resume=None):
     return _result(np.full(n, total.sum()), n)
 
 
+@plan(fresh=True)
+def fresh_staged(n, *, stages=6, rng=None, resume=None):
+    """Do what `staged` does, with fresh answers each time."""
+    return (yield from staged.__wrapped__(n, stages=stages, rng=rng, resume=resume))
+
+
 @plan(symmetric=True)
 def drifting(n):
     """Ask for two columns; a newer version asks for others."""

@@ -185,6 +185,52 @@ def test_fresh_plans_record_repeats(desk):
     np.testing.assert_array_equal(desk.open("fresh").result().left[:, 0], expected)
 
 
+def test_answers_in_stock_serve_a_fresh_plan_once_each(desk):
+    values = np.random.default_rng(0).standard_normal((2, 12))
+    study = desk.create("stock", plan="study_plans:repeated", params={"n": 4}, seed=0)
+    study.tell([(q.id, v) for q, v in zip(study.ask(), values[0], strict=True)])
+    more = study.ask()
+    study.tell([(q.id, 3.0) for q in more])
+    found = study.result()
+    twin = study.fork(study.name + "-fork")
+    assert twin.finished
+    assert same_result(twin.result(), found)
+    wider = study.fork(study.name + "-wider", params={"times": 4})
+    assert wider.status()["open"] == 4 - 1  # the entry that was measured five times needs no more
+    study.amend("0.0", float(values[0][0]) + 1e-9)  # asks the same again: answered by what was withdrawn
+    again = desk.open("stock")
+    assert again.finished
+    assert again.result().cost == found.cost == 14.0
+    np.testing.assert_allclose(again.result().left, found.left, atol=1e-8)
+
+
+def test_stock_is_handed_out_oldest_first():
+    from entrywise.run import Stock
+
+    stock = Stock(symmetric=True)
+    entry = np.array([0, 1, 0]), np.array([1, 0, 0])
+    stock.add("entry", *entry, np.array([1.0, 2.0, 9.0]))
+    stock.add("entry", *entry, np.array([3.0, np.nan, 8.0]))
+    out = np.full(4, np.nan)
+    known = stock.look_up("entry", np.array([0, 0, 1, 5]), np.array([1, 0, 0, 5]), out)
+    assert known.tolist() == [True, True, True, False]
+    np.testing.assert_array_equal(out, [1.0, 9.0, 2.0, np.nan])
+    stock.add("entry", np.array([0]), np.array([1]), np.array([4.0]))
+    out = np.full(4, np.nan)
+    known = stock.look_up("entry", np.array([0, 0, 0, 0]), np.array([1, 1, 1, 0]), out)
+    assert known.tolist() == [True, True, False, True]
+    np.testing.assert_array_equal(out, [3.0, 4.0, np.nan, 8.0])
+    assert not stock.look_up("column", np.array([0]), np.array([1]), out[:1]).any()
+
+
+def test_known_entries_cannot_serve_a_fresh_plan(lab):
+    from entrywise.observations import Observations
+
+    known = Observations.from_triplets([0], [0], [1.0], (4, 4))
+    with pytest.raises(ParameterError, match="wants fresh answers"):
+        Study.create(lab, "fresh", plan="study_plans:repeated", params={"n": 4}, known=known)
+
+
 def test_failed_answers_reach_plans_that_tolerate_them(desk):
     study = desk.create("tolerant", plan="study_plans:tolerant", params={"n": 3})
     study.tell([("0.0", 1.0), ("0.1", None), ("0.2", "failed")])
@@ -241,6 +287,20 @@ def test_checkpoints_save_the_replay_and_change_nothing(desk):
         fill(again, B)
     assert same_result(desk.open("staged").result(), expected)
     assert desk.open("staged").result().cost == expected.cost
+
+
+def test_checkpoints_of_a_fresh_plan_keep_its_stock(desk):
+    B = np.arange(25.0).reshape(5, 5)
+    study = desk.create("fresh-staged", plan="study_plans:fresh_staged", params={"n": 2, "stages": 4}, seed=3)
+    for _ in range(4):
+        fill(study, B)
+    twin = study.fork(study.name + "-fork", params={"stages": 7})  # three stages more, some of their entries in stock
+    while not twin.finished:
+        twin = Study.open(twin.store, twin.name)
+        fill(twin, B)
+    again = study.fork(study.name + "-again", params={"stages": 7})
+    assert same_result(again.play(MatrixOracle(B)), Study.open(twin.store, twin.name).result())
+    assert Study.open(twin.store, twin.name).result().cost == again.result().cost
 
 
 def test_a_checkpoint_is_really_used(lab, monkeypatch):

@@ -222,7 +222,7 @@ class Run:
         """Open a batch; return its answers at once when memory knows them all."""
         answers = np.full(len(batch), np.nan)
         known = np.zeros(len(batch), dtype=bool)
-        if not self.plan.fresh:
+        if not self.plan.fresh or isinstance(self._memory, Stock):
             known = self._memory.look_up(batch.mode, batch.rows, batch.cols, answers)
         bill = self.prices.charges(batch, known)
         self.ledger.reserve(float(bill.sum()))
@@ -398,3 +398,40 @@ class Memory:
 
     def __len__(self) -> int:
         return sum(len(keys) for chunks in self._chunks.values() for keys, _ in chunks)
+
+
+class Stock(Memory):
+    """Answers in stock for a plan that wants fresh ones: each is handed out once, the oldest first."""
+
+    def __init__(self, symmetric: bool) -> None:
+        super().__init__(symmetric)
+        self._used: dict[str, Indices] = {}  # how many answers of each key are gone, at the key's first place
+
+    def add(self, mode: str, rows: Indices, cols: Indices, values: Array) -> None:
+        """Put answers in stock, behind those that are there."""
+        good = ~np.isnan(values)
+        keys, values = self._keys(rows[good], cols[good]), values[good]
+        for old_keys, old_values in self._chunks.get(mode, ()):
+            first = np.searchsorted(old_keys, old_keys)
+            left = np.arange(len(old_keys)) - first >= self._used[mode][first]
+            keys, values = np.concatenate([old_keys[left], keys]), np.concatenate([old_values[left], values])
+        order = np.argsort(keys, kind="stable")
+        self._chunks[mode] = [(keys[order], values[order])]
+        self._used[mode] = np.zeros(len(keys), np.int64)
+
+    def look_up(self, mode: str, rows: Indices, cols: Indices, out: Array) -> NDArray[np.bool_]:
+        """Fill `out` where an answer is in stock, take it out, and return where that is."""
+        known = np.zeros(len(rows), dtype=bool)
+        keys = self._keys(rows, cols)
+        for stock, values in self._chunks.get(mode, ()):
+            order = np.argsort(keys, kind="stable")
+            nth = np.empty(len(keys), np.int64)  # how often the batch has asked for the same entry before
+            nth[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
+            first, last = np.searchsorted(stock, keys), np.searchsorted(stock, keys, side="right")
+            some = last > first
+            at = first.copy()
+            at[some] += nth[some] + self._used[mode][first[some]]
+            known = some & (at < last)
+            out[known] = values[at[known]]
+            np.add.at(self._used[mode], first[known], 1)
+        return known

@@ -68,6 +68,10 @@ def begin(
         n_rows=shape[0], n_cols=shape[1],
     )  # fmt: skip
     names = Labels(labels.get("row"), labels.get("col"), *shape)
+    if named and known and plan.fresh:
+        raise ParameterError(
+            f"{record.plan} wants fresh answers each time; known entries cannot serve it, leave them out"
+        )
     memory = {mode: _known(record, seen, names) if named else seen for mode, seen in known.items()}
     run = replay.start(record, memory)
     first = replay.step(run, 0)
@@ -199,9 +203,8 @@ def fork(
     target = store if url is None else url if isinstance(url, SQLStore) else SQLStore(url)
     quotes = prices.to_json() if isinstance(prices, Prices) else prices
     memory = dict(store.known(record.id))
-    if not record.fresh:
-        for dead in (True, False):  # what stands comes last, and wins
-            memory = replay.joined(memory, store.told(record.id, 0, record.next_batch, dead=dead))
+    for dead in (True, False):  # what stands comes last, and wins
+        memory = replay.joined(memory, store.told(record.id, 0, record.next_batch, dead=dead))
     begun = replace(
         record, name=new, params={**record.params, **plans.plain(params or {})}, trouble=None, cursor=0, rewinds=0,
         seed=record.seed if seed is None else int(seed), budget=record.budget if budget is None else float(budget),

@@ -13,7 +13,7 @@ from entrywise.budget import Ledger
 from entrywise.exceptions import EntrywiseError, ReplayDiverged
 from entrywise.queries import Array, Checkpoint, Indices
 from entrywise.results import Result
-from entrywise.run import Memory, Run, _diverged
+from entrywise.run import Memory, Run, Stock, _diverged
 from entrywise.study import plans
 from entrywise.study.sql import SQLStore
 from entrywise.study.store import Asked, BatchRow, Record, Step, digest
@@ -39,12 +39,23 @@ class Live:
     numbers: list[int] = field(default_factory=list)  # numbers[k] is the batch of run.log[k]; one more when it is open
 
 
-def start(record: Record, known: Known, spent: Sequence[float] = (), resume: Checkpoint | None = None) -> Run:
-    """Return a run that has told answers and money behind it, but no batch of its own."""
+def start(
+    record: Record,
+    known: Known,
+    spent: Sequence[float] = (),
+    resume: Checkpoint | None = None,
+    served: Known | None = None,
+) -> Run:
+    """Return a run that has answers and money behind it, but no batch of its own.
+
+    What is known answers a plan for good, and a plan that wants fresh answers once each; `served` were taken before.
+    """
     plan, budget, prices = plans.make(record)
-    memory = Memory(plan.symmetric)
+    memory = (Stock if plan.fresh else Memory)(plan.symmetric)
     for mode, (rows, cols, values) in known.items():
         memory.add(mode, rows, cols, values)
+    for mode, (rows, cols, values) in (served or {}).items():
+        memory.look_up(mode, rows, cols, values.copy())
     ledger = Ledger(budget)
     for amount in (record.sunk, *spent):
         ledger.charge(amount)
@@ -116,9 +127,13 @@ def _begin(store: SQLStore, record: Record) -> Live:
         return Live(start(record, known), record.rewinds)
     at, checkpoint = kept
     spent = [row.cost for row in store.batches(record.id) if row.number < at]
-    if not record.fresh and at > 0:
-        known = joined(known, store.told(record.id, 0, at - 1))
-    return Live(start(record, known, spent, checkpoint), record.rewinds, base=at - 1)
+    if not record.fresh:
+        run = start(record, joined(known, store.told(record.id, 0, at - 1)), spent, checkpoint)
+    else:
+        stock = joined(known, store.told(record.id, 0, at - 1, dead=True))
+        served = store.told(record.id, 0, at - 1, dead=False, source="memory")
+        run = start(record, stock, spent, checkpoint, served)
+    return Live(run, record.rewinds, base=at - 1)
 
 
 def joined(first: Known, then: Known) -> dict[str, tuple[Indices, Indices, Array]]:
@@ -138,9 +153,8 @@ def _remember_withdrawn(store: SQLStore, record: Record, run: Run, later: Sequen
         if not row.dead:
             return
         run.ledger.charge(row.cost)
-        if not record.fresh:
-            for mode, (rows, cols, values) in store.told(record.id, row.number, row.number).items():
-                run.remember(mode, rows, cols, values)
+        for mode, (rows, cols, values) in store.told(record.id, row.number, row.number).items():
+            run.remember(mode, rows, cols, values)
 
 
 def best_so_far(store: SQLStore, record: Record) -> Result:

@@ -179,12 +179,12 @@ class SQLStore(Leases, Tells):
         return np.array(number, np.int64), np.array(value, np.float64)
 
     def told(
-        self, study: int, first: int, last: int, dead: bool | None = None
+        self, study: int, first: int, last: int, dead: bool | None = None, source: str = "told"
     ) -> dict[str, tuple[Indices, Indices, Array]]:
         """Return the answers that were told in batches first..last (the withdrawn or the others), by mode."""
         q, a, b = questions.c, answers.c, batches.c
         same = (a.study == q.study) & (a.batch == q.batch) & (a.position == q.position)
-        where = [q.study == study, q.batch >= first, q.batch <= last, a.value.is_not(None), a.source == "told"]
+        where = [q.study == study, q.batch >= first, q.batch <= last, a.value.is_not(None), a.source == source]
         if dead is not None:
             where.append(q.batch.in_(sa.select(b.number).where(b.study == study, b.dead.is_(dead))))
         query = (
