@@ -215,12 +215,18 @@ def resuming(bars, pulls=10**5):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="five seeds")
+    parser.add_argument("--only", action="append", choices=["speed", "resuming", "max-norm", "pairs"])
+    parser.add_argument("--completions", type=int, default=3, help="seeds on which soft-impute and OptSpace run too")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     seeds = range(FIRST, FIRST + (5 if given.quick else 20))
     bars = Bars()
-    speed(bars)
-    resuming(bars)
-    max_norm(bars, seeds)
-    pair_task(bars, seeds, 2 if given.quick else 5)
+    parts = {
+        "speed": lambda: speed(bars),
+        "resuming": lambda: resuming(bars),
+        "max-norm": lambda: max_norm(bars, seeds),
+        "pairs": lambda: pair_task(bars, seeds, given.completions),
+    }
+    for part in given.only or parts:
+        parts[part]()
     bars.end()

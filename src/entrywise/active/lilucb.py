@@ -43,8 +43,8 @@ def lil_ucb(
     noise : float
         Standard deviation (sub-Gaussian) of an answer; 1/2 for coins.
     batch : int, optional
-        Arms pulled at once; 1 is the sequential algorithm. Default: 1/2000 of the budget, so that a million pulls
-        take two thousand steps.
+        Arms pulled at once; 1 is the sequential algorithm. Default: 1/500 of the budget, so that a million pulls
+        take five hundred steps.
     diagonal : bool
         Whether the pairs (i, i) take part.
 
@@ -77,7 +77,7 @@ def lil_ucb(
     arms = count_pairs(n, diagonal)
     eps, beta, lam = (0.0, 0.5, 1.0 + 10.0 / arms) if heuristic else (0.01, 1.0, 9.0)
     width = (1.0 + beta) * (1.0 + math.sqrt(eps)) * noise * math.sqrt(2.0 * (1.0 + eps))
-    at_once = max(1, total // 2000) if batch is None else batch
+    at_once = max(1, total // 500) if batch is None else batch
     if resume is None:
         everyone = total >= arms
         rows, cols = (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, read_points, say
+
+if TYPE_CHECKING:
+    from entrywise.results import PSDFactor
 
 
 def kernel(
@@ -30,19 +33,31 @@ def kernel(
     out: Annotated[
         Path | None, typer.Option(help="Write the factor here (npz); FILE.factor.npz when left out.")
     ] = None,
+    embed: Annotated[
+        str | None, typer.Option(help="Draw a map of the points: tsne or pca; coordinates go to FILE.map.csv.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Picture of the map (png, svg or pdf), columns asked ringed; pca unless --embed."),
+    ] = None,
     format: FormatOption = Format.table,
 ) -> None:
     """Complete the kernel matrix of points from a few columns, and certify the error of the rest.
 
-    The factor F of shape (n, k), with F F' close to the kernel, goes to an npz file.
+    The factor F of shape (n, k), with F F' close to the kernel, goes to an npz file. A map uses distances of
+    the completed kernel alone.
 
-    Example: entrywise kernel points.npy --max-error 0.01
+    Example: entrywise kernel points.npy --rank 20 --embed tsne --plot map.png
     """
     from entrywise.active import adaptive_nystrom
     from entrywise.exceptions import ParameterError
     from entrywise.oracles import KernelOracle, MatrixOracle
     from entrywise.play import play
 
+    if embed not in (None, "tsne", "pca"):
+        raise ParameterError(f"--embed must be tsne or pca, got {embed!r}")
+    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
     if rank is None and max_error is None and budget is None:
         raise ParameterError("one of --rank, --max-error and --budget must say when to stop; give one")
     X = read_points(file)
@@ -67,6 +82,30 @@ def kernel(
     row = (n, found.rank, int(found.cost), share, *(c.value for c in found.certificates), found.status, str(target))
     emit(columns, [row], format, title="Kernel completed")
     say(f"largest error of an entry, certified for PSD kernels: {found.certificate.value:.3g}")
+    if embed is not None or plot is not None:
+        draw(found, embed or "pca", Path(f"{'points' if file == '-' else file}.map.csv"), plot, seed)
+
+
+def draw(found: PSDFactor, method: str, target: Path, plot: Path | None, seed: int) -> None:
+    """Write the map of a completed kernel: coordinates as CSV, and a picture when wanted."""
+    import csv
+    import io
+
+    from entrywise.apply.kernels import embed, save_map
+    from entrywise.results import write_whole
+
+    Y = embed(found, method, rng=seed)  # type: ignore[arg-type]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("point", "x", "y", "asked"))
+    asked = set(found.pivots.tolist())
+    writer.writerows((k, float(x), float(y), int(k in asked)) for k, (x, y) in enumerate(Y))
+    write_whole(target, text.getvalue().encode())
+    say(f"map: {target}")
+    if plot is not None:
+        words = f"{'t-SNE' if method == 'tsne' else 'kernel PCA'} of {len(Y)} points from {found.rank} columns (ringed)"
+        save_map(plot, Y, columns=found.pivots, title=words)
+        say(f"picture: {plot}")
 
 
 def median_square(X: object, seed: int) -> float:
