@@ -80,12 +80,13 @@ def alternating_minimization(
     used = np.flatnonzero(np.isfinite(fit.fitted()))
     i, j, a, w = fit.i[used], fit.j[used], fit.a[used], fit.precision[used]
     x, y, wa = fit.x, fit.y, fit.precision[used] * fit.a[used]
+    ridge_inside = ridge * fit.unit**2 / fit.scale  # the fit works on entries divided by the largest
     now, sweeps = np.inf, 0
     while sweeps < iterations:
         sweeps += 1
-        x = _clipped(_best(i, wa, w, y[j], x, ridge), clip)
-        y = _clipped(_best(j, wa, w, x[i], y, ridge), clip)
-        new = float(np.sum(w * (a - x[i] * y[j]) ** 2)) + ridge * float(np.nansum(x**2) + np.nansum(y**2))
+        x = _clipped(_best(i, wa, w, y[j], x, ridge_inside), clip)
+        y = _clipped(_best(j, wa, w, x[i], y, ridge_inside), clip)
+        new = float(np.sum(w * (a - x[i] * y[j]) ** 2)) + ridge_inside * float(np.nansum(x**2) + np.nansum(y**2))
         if abs(now - new) <= rtol * new:
             break
         now = new

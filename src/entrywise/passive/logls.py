@@ -90,18 +90,23 @@ def log_least_squares(
 
 
 class Fit:
-    """A rank-one fit under way: factors x (m,) and y (n,), NaN on lines of which nothing is known."""
+    """A rank-one fit under way: factors x (m,) and y (n,), NaN on lines of which nothing is known.
+
+    Inside, entries are divided by the largest one, so that their scale does not matter.
+    """
 
     def __init__(self, observations: Observations) -> None:
         self.seen = observations
-        self.i, self.j, self.a = observations.rows, observations.cols, observations.values
-        self.scale = float(np.abs(self.a).max(initial=0.0)) or 1.0
+        self.i, self.j = observations.rows, observations.cols
+        self.scale = float(np.abs(observations.values).max(initial=0.0)) or 1.0
+        self.a = observations.values / self.scale  # everything inside is in these units
         noise = observations.noise_array(1.0)
         floor = float(np.max(noise, initial=0.0)) * 1e-8
         if observations.noise is not None and floor == 0.0:
             noise, floor = np.ones(len(noise)), 1.0  # told to be exact: all alike
         self.known_noise = observations.noise is not None and bool(np.any(observations.noise_array() > 0))
-        self.precision = np.maximum(noise, floor) ** -2.0
+        self.unit = self.scale if self.known_noise else 1.0
+        self.precision = (np.maximum(noise, floor) / self.unit) ** -2.0
         self.x, self.y = np.full(observations.shape[0], np.nan), np.full(observations.shape[1], np.nan)
         self.row_of, self.col_of = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.iterations = 0
@@ -112,7 +117,7 @@ class Fit:
         m, n = self.seen.shape
         live = self.a != 0
         i, j = self.i[live], self.j[live]
-        size = np.abs(self.a[live]) / self.scale
+        size = np.abs(self.a[live])
         heavy = np.maximum(size, 1e-140) ** 2 * self.precision[live] / self.precision.max(initial=1.0)
         by_size = Laplacian(m + n, i, m + j, heavy)
         graph = by_size if weighted else Laplacian(m + n, i, m + j, self.precision[live])
@@ -121,7 +126,7 @@ class Fit:
         negative = (self.a[live] < 0).astype(np.float64)
         sign = 1.0 - 2.0 * (np.rint(by_size.walk(negative)) % 2) if negative.any() else np.ones(m + n)
         with np.errstate(over="ignore"):
-            z = sign * np.exp(np.r_[p[:m], -p[m:]] + 0.5 * np.log(self.scale))
+            z = sign * np.exp(np.r_[p[:m], -p[m:]])
         part = by_size.components[1]
         self.row_of, self.col_of = part[:m].copy(), part[m:].copy()
         linked = np.zeros(m + n, bool)
@@ -207,20 +212,21 @@ class Fit:
         degrees = float(used.sum() - (lines - parts))
         squares = float(np.sum(self.precision[used] * (self.a - A)[used] ** 2))
         spread = np.sqrt(squares / degrees) if degrees > 0 else np.nan
-        sigma = 1.0 if self.known_noise else spread
+        sigma = 1.0 if self.known_noise else spread * self.scale
+        root = np.sqrt(self.scale)
         against = np.flatnonzero(used & (self.a * A < 0))
         found = RankOne(
-            self.x[:, None], self.y[:, None],
+            root * self.x[:, None], root * self.y[:, None],
             row_labels=self.seen.row_labels, col_labels=self.seen.col_labels,
             row_component=self.row_of, col_component=self.col_of,
-            seen_rows=self.i[used], seen_cols=self.j[used], precision=self.precision[used],
+            seen_rows=self.i[used], seen_cols=self.j[used], precision=self.precision[used] / self.unit**2,
             sigma=float(sigma), degrees=np.inf if self.known_noise else degrees,
         )  # fmt: skip
         count = found.components
         report = {
             "method": method, "entries": len(self.a), "zeros": int(np.sum(self.a == 0)),
             "unused": int(np.sum(~used)), "components": count, "degrees of freedom": int(degrees),
-            "noise": float(spread / np.sqrt(np.median(self.precision[used]))) if degrees > 0 and used.any() else None,
+            "noise": float(spread * self.scale / np.sqrt(np.median(self.precision[used]))) if degrees > 0 else None,
             "contradicted": len(against), "contradicted entries": _list(self.i[against], self.j[against]),
             "iterations": self.iterations, "refinements": self.steps, **report,
         }  # fmt: skip

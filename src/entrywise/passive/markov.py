@@ -75,7 +75,7 @@ def projected_eigenvector(observations: Observations, low: float, high: float) -
     linked = np.zeros(m + n, bool)
     linked[i] = linked[m + j] = True
     fit = Fit(observations)
-    z = np.where(linked, np.exp(np.r_[log_pi[:m], -log_pi[m:]] + 0.5 * math.log(mu)), np.nan)  # 4
+    z = np.where(linked, np.exp(np.r_[log_pi[:m], -log_pi[m:]] + 0.5 * math.log(mu / fit.scale)), np.nan)  # 4
     fit.x, fit.y = z[:m], z[m:]
     fit.row_of, fit.col_of = found.components[:m].copy(), found.components[m:].copy()
     report = {

@@ -39,13 +39,13 @@ def propagation(observations: Observations) -> RankOne:
     m, n = observations.shape
     i, j = live.rows, m + live.cols
     nodes, parent, edge = jit.tree_order(m + n, i, j, np.arange(len(live)))
-    p = jit.walk(nodes, parent, edge, i, np.log(np.abs(live.values)))
+    fit = Fit(observations)
+    p = jit.walk(nodes, parent, edge, i, np.log(np.abs(live.values) / fit.scale))
     sign = 1.0 - 2.0 * (np.rint(jit.walk(nodes, parent, edge, i, (live.values < 0).astype(np.float64))) % 2)
     _, row_of, col_of = live.components
     linked = np.zeros(m + n, bool)
     linked[i] = linked[j] = True
     with np.errstate(over="ignore"):
         z = np.where(linked, sign * np.exp(np.r_[p[:m], -p[m:]]), np.nan)
-    fit = Fit(observations)
     fit.x, fit.y, fit.row_of, fit.col_of = z[:m], z[m:], row_of.copy(), col_of.copy()
     return fit.result("propagation", certify=False)

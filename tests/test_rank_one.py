@@ -1,0 +1,405 @@
+"""Rank-one completion: the methods, what they refuse, and the theorems as numbers."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import entrywise as ew
+from entrywise.bounds import rank_one as bounds
+from entrywise.exceptions import NotIdentifiable, ParameterError
+from entrywise.gallery import multiplicative_table, random_rank_one, star_mask
+from entrywise.linalg.laplacian import Laplacian
+from entrywise.passive import (
+    RankOne,
+    alternating_minimization,
+    connecting_entries,
+    log_least_squares,
+    projected_eigenvector,
+    propagation,
+)
+
+O = ew.Observations
+NAN = float("nan")
+
+
+def mask_of(kind, n, rng):
+    """Return a connected mask of a family of graphs."""
+    if kind == "star":
+        return star_mask(n, n, 3)
+    mask = np.zeros((n, n), bool)
+    k = np.arange(n)
+    mask[k, k] = mask[k[1:], k[:-1]] = True  # a staircase: the path
+    if kind == "grid":  # a band
+        for step in (2, 3):
+            mask[k[step:], k[:-step]] = True
+    elif kind == "random":
+        mask |= rng.random((n, n)) < 0.1
+    elif kind == "power law":
+        p = 1.0 / np.arange(1, n + 1)
+        mask |= rng.random((n, n)) < np.minimum(1.0, 2.0 * np.sqrt(np.multiply.outer(p, p)))
+    return mask
+
+
+def noisy(kind, n, delta, seed, ratio=10.0):
+    rng = np.random.default_rng(seed)
+    A = np.outer(*random_rank_one(n, n, rng, ratio))
+    mask = mask_of(kind, n, rng)
+    return A, O.from_dense(np.where(mask, A + delta * rng.uniform(-0.5, 0.5, A.shape), np.nan))
+
+
+def relative(found, A):
+    return float(np.linalg.norm(found.to_dense() - A) / np.linalg.norm(A))
+
+
+@pytest.mark.parametrize("kind", ["random", "grid", "path", "star", "power law"])
+@pytest.mark.parametrize("ratio", [10.0, 1e8])
+def test_noise_free_data_come_back_exactly(kind, ratio):
+    rng = np.random.default_rng(1)
+    x, y = random_rank_one(60, 60, rng, np.sqrt(ratio))
+    signs = rng.choice([-1.0, 1.0], (2, 60))
+    A = np.outer(x * signs[0], y * signs[1])
+    seen = O.from_dense(np.where(mask_of(kind, 60, rng), A, np.nan))
+    for found in (
+        log_least_squares(seen),
+        log_least_squares(seen, refine=False),
+        log_least_squares(seen, weighted=False, refine=False),
+        propagation(seen),
+    ):
+        assert np.max(np.abs(found.to_dense() / A - 1.0)) <= 1e-12
+        assert found.report["contradicted"] == 0
+
+
+@pytest.mark.parametrize("mu", [1.0, 7.0, 1e-3])
+def test_the_chain_is_exact_without_noise_whatever_the_scale(mu):
+    # mu = 1 hides the paper's mu^2
+    A, seen = noisy("random", 30, 0.0, 3)
+    seen = O.from_triplets(seen.rows, seen.cols, mu * seen.values, seen.shape)
+    found = projected_eigenvector(seen, 0.05 * mu, 50.0 * mu)
+    np.testing.assert_allclose(found.to_dense(), mu * A, rtol=1e-11)
+    assert found.report["imbalance"] <= 1e-10
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_log_least_squares_equals_a_dense_solve(seed, weighted):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(2, 9, 2)
+    mask = rng.random((m, n)) < 0.6
+    mask[0] = mask[:, 0] = True
+    a = np.exp(2.0 * rng.standard_normal((m, n)))
+    seen = O.from_dense(np.where(mask, a, np.nan))
+    found = log_least_squares(seen, weighted=weighted, refine=False, certify=False)
+    B = np.zeros((len(seen), m + n))
+    B[np.arange(len(seen)), seen.rows], B[np.arange(len(seen)), m + seen.cols] = 1.0, 1.0
+    s = seen.values if weighted else np.ones(len(seen))
+    z = np.linalg.lstsq(s[:, None] * B, s * np.log(seen.values), rcond=1e-14)[0]
+    np.testing.assert_allclose(np.log(found.to_dense()), z[:m, None] + z[None, m:], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["random", "star"])
+@pytest.mark.parametrize("delta", [1e-3, 1e-1, 1.0, 3.0])
+def test_the_refined_fit_is_no_worse_than_either_rival(kind, delta):
+    errors = []
+    for seed in range(5):
+        A, seen = noisy(kind, 200, delta, seed)
+        plain = log_least_squares(seen, refine=False, certify=False)
+        fits = (log_least_squares(seen, certify=False), plain, alternating_minimization(seen))
+        errors.append([relative(found, A) for found in fits])
+    ours, plain, alternating = np.median(errors, axis=0)
+    assert ours <= 1.01 * min(plain, alternating)
+
+
+def test_alternating_minimisation_is_slow_on_stars():
+    A, seen = noisy("star", 300, 1e-4, 0)
+    few = relative(alternating_minimization(seen, iterations=30), A)
+    assert relative(log_least_squares(seen, certify=False), A) <= 0.05 * few
+    clipped = alternating_minimization(seen, start="random", clip=3.0, iterations=20)
+    assert np.all(np.isfinite(clipped.to_dense()))
+    heavy = alternating_minimization(seen, ridge=100.0)
+    assert np.linalg.norm(heavy.to_dense()) < np.linalg.norm(A)
+    assert heavy.report["method"].startswith("ridge")
+
+
+def test_signs_follow_the_largest_entries_and_contradictions_are_listed():
+    rng = np.random.default_rng(4)
+    x, y = random_rank_one(40, 40, rng)
+    A = np.outer(x * rng.choice([-1.0, 1.0], 40), y)
+    seen = np.where(mask_of("random", 40, rng), A, np.nan)
+    i, j = np.argwhere(np.isfinite(seen) & (np.abs(A) < 0.5))[3]
+    seen[i, j] *= -1.0
+    found = log_least_squares(O.from_dense(seen))
+    assert np.array_equal(np.sign(found.to_dense()), np.sign(A))
+    assert found.report["contradicted"] == 1
+    assert found.report["contradicted entries"] == [[i, j]]
+
+
+def test_what_nothing_determines_is_nan_and_named():
+    seen = O.from_dense([[1, 2, NAN, NAN], [3, NAN, NAN, NAN], [NAN, NAN, 5, 7], [NAN, NAN, NAN, NAN]])
+    found = log_least_squares(seen)
+    expected = np.array([[1, 2, NAN, NAN], [3, 6, NAN, NAN], [NAN, NAN, 5, 7], [NAN] * 4])
+    np.testing.assert_allclose(found.to_dense(), expected)
+    np.testing.assert_allclose(found @ np.eye(4), expected)
+    assert np.isnan(found @ np.ones(4)).all()
+    np.testing.assert_allclose((found @ np.array([1.0, 1.0, 0, 0]))[:2], [3.0, 9.0])
+    assert found.components == 3
+    assert found.report["to connect"] == 2
+    assert not found.identifiable(0, 2)
+    rows, cols = np.array(found.report["connect"]).T
+    filled = np.where(np.isnan(seen.to_dense()), NAN, seen.to_dense())
+    filled[rows, cols] = 1.0
+    assert log_least_squares(O.from_dense(filled)).components == 1
+    with pytest.raises(NotIdentifiable, match="tree"):
+        found.interval(0, 1)
+
+
+def test_lines_known_to_be_zero_are_zero_and_nothing_else_is_invented():
+    seen = O.from_dense([[1.0, 2.0, 4.0], [3.0, 6.0, NAN], [0.0, 0.0, NAN]])
+    found = log_least_squares(seen)
+    np.testing.assert_allclose(found.to_dense(), [[1, 2, 4], [3, 6, 12], [0, 0, 0]], atol=1e-12)
+    assert found.report["zeros"] == 2
+    assert np.isnan(log_least_squares(seen, refine=False).to_dense()[2]).all()
+    known = O.from_triplets(seen.rows, seen.cols, seen.values, (3, 3), noise=0.1)
+    low, high = log_least_squares(known).interval([2, 0], [2, 1], 0.95, of="truth")
+    assert np.all(np.isfinite(low))
+    assert low[0] < 0 < high[0]
+
+
+def test_connecting_entries_are_the_cheapest():
+    seen = O.from_triplets([0], [0], [1.0], (2, 2))
+    prices = ew.Prices(entry=np.array([[1.0, 9.0], [2.0, 3.0]]))
+    rows, cols = connecting_entries(seen, prices)
+    assert sorted(zip(rows.tolist(), cols.tolist(), strict=True)) == [(1, 0), (1, 1)]
+    rows, cols = connecting_entries(O.from_triplets([], [], [], (3, 2)))
+    assert len(rows) == 4
+    assert Laplacian(5, rows, 3 + cols).components[0] == 1
+    rows, cols = connecting_entries(seen, avoid=np.array([[False, True], [True, True]]))
+    assert len(rows) == 0
+
+
+@pytest.mark.parametrize("kind", ["random", "star"])
+def test_intervals_for_the_truth_cover(kind):
+    covered, answers = [], []
+    every = np.arange(60)[:, None], np.arange(60)[None, :]
+    for seed in range(12):
+        A, seen = noisy(kind, 60, 0.1, 50 + seed)
+        found = log_least_squares(seen, certify=False)
+        low, high = found.interval(*every, 0.95, of="truth")
+        covered.append(np.mean((low <= A) & (high >= A)))
+        fresh = A + 0.1 * np.random.default_rng(seed).uniform(-0.5, 0.5, A.shape)
+        low, high = found.interval(*every, 0.9)
+        answers.append(np.mean((low <= fresh) & (fresh <= high)))
+    assert 0.92 <= np.mean(covered) <= 0.98
+    assert 0.85 <= np.mean(answers) <= 0.97
+
+
+def test_known_noise_divides_the_weights():
+    A, seen = noisy("random", 40, 0.0, 8)
+    rng = np.random.default_rng(8)
+    noise = rng.choice([1e-4, 0.3], len(seen))
+    told = O.from_triplets(
+        seen.rows, seen.cols, seen.values + noise * rng.standard_normal(len(seen)), seen.shape, noise=noise
+    )
+    untold = O.from_triplets(told.rows, told.cols, told.values, told.shape)
+    found = log_least_squares(told)
+    assert relative(found, A) < 0.3 * relative(log_least_squares(untold), A)
+    assert found.sigma == 1.0
+    low, high = found.interval(np.arange(40)[:, None], np.arange(40)[None, :], 0.95, of="truth")
+    assert 0.9 <= np.mean((low <= A) & (high >= A)) <= 0.99
+
+
+def test_saved_results_come_back_whole(tmp_path):
+    found = log_least_squares(multiplicative_table(0))
+    found.save(tmp_path / "found.npz")
+    again = ew.LowRank.load(tmp_path / "found.npz")
+    assert isinstance(again, RankOne)
+    np.testing.assert_array_equal(again.interval(3, 4, 0.9), found.interval(3, 4, 0.9))
+    assert again.certificate == found.certificate
+    assert again.sigma == found.sigma
+
+
+def test_the_chain_warns_when_noise_hides_everything():
+    rng = np.random.default_rng(0)
+    A = np.outer(*random_rank_one(60, 60, rng, 2.0))
+    seen = O.from_dense(np.where(rng.random(A.shape) < 0.2, A + 20.0 * rng.standard_normal(A.shape), np.nan))
+    with pytest.warns(UserWarning, match="no better than the constant"):
+        found = projected_eigenvector(seen, 0.5, 2.0)
+    assert "constant" in found.report["warning"]
+    assert found.report["projected"] > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        projected_eigenvector(multiplicative_table(1), 0.05, 20.0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (0.0, 1.0), (3.0, 2.0), (1.0, np.inf), (NAN, 1.0)])
+def test_bad_bounds_are_refused(low, high):
+    with pytest.raises(ParameterError, match="0 < low < high"):
+        projected_eigenvector(multiplicative_table(0), low, high)
+
+
+def test_bad_input_is_refused_in_one_line():
+    empty, zeros = O.from_triplets([], [], [], (2, 2)), O.from_dense(np.zeros((2, 2)))
+    with pytest.raises(ParameterError, match="at least one observation"):
+        log_least_squares(empty)
+    with pytest.raises(ParameterError, match="at least one observation"):
+        projected_eigenvector(empty, 1.0, 2.0)
+    for method in (log_least_squares, propagation, alternating_minimization):
+        with pytest.raises(NotIdentifiable, match="zero"):
+            method(zeros)
+    table = multiplicative_table(0)
+    for bad in ({"ridge": -1.0}, {"start": "warm"}, {"clip": 0.5}, {"iterations": 0}):
+        with pytest.raises(ParameterError, match=next(iter(bad))):
+            alternating_minimization(table, **bad)
+    found = log_least_squares(table)
+    with pytest.raises(ParameterError, match="level"):
+        found.interval(0, 0, 1.5)
+    with pytest.raises(ParameterError, match="answer"):
+        found.interval(0, 0, 0.9, of="both")
+
+
+def test_one_entry_and_one_row():
+    assert log_least_squares(O.from_dense([[-3.0]])).entry(0, 0) == pytest.approx(-3.0, rel=1e-14)
+    np.testing.assert_allclose(log_least_squares(O.from_dense([[1.0, 2.0, 4.0]])).to_dense(), [[1.0, 2.0, 4.0]])
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e150])
+def test_scale_does_not_matter(scale):
+    seen = multiplicative_table(2)
+    scaled = O.from_triplets(seen.rows, seen.cols, seen.values * scale, seen.shape)
+    a, b = log_least_squares(seen, certify=False), log_least_squares(scaled, certify=False)
+    np.testing.assert_allclose(b.to_dense(), a.to_dense() * scale, rtol=1e-7)
+
+
+def dense_pair(rows, cols, x, y):
+    m, n = len(x), len(y)
+    L, K = np.zeros((m + n, m + n)), np.zeros((m + n, m + n))
+    i, j = np.indices((m, n)).reshape(2, -1)
+    for M, r, c in ((L, rows, cols), (K, i, j)):
+        B = np.zeros((len(r), m + n))
+        B[np.arange(len(r)), r], B[np.arange(len(r)), m + c] = 1.0, -1.0
+        M += B.T @ (((x[r] * y[c]) ** 2)[:, None] * B)
+    return L, K
+
+
+@pytest.mark.parametrize("kind", ["random", "path", "star"])
+def test_minimax_constant_trace_and_resistances_equal_their_dense_forms(kind):
+    rng = np.random.default_rng(9)
+    x, y = random_rank_one(15, 15, rng)
+    rows, cols = np.nonzero(mask_of(kind, 15, rng))
+    L, K = dense_pair(rows, cols, x, y)
+    P = np.linalg.pinv(L)
+    found = bounds.Sensitivity(rows, cols, x, y)
+    exact = np.linalg.eigvals(K @ P).real.max()
+    np.testing.assert_allclose(found.worst(1e-6)[0], exact, rtol=1e-5)
+    np.testing.assert_allclose(found.trace(), np.trace(K @ P), rtol=1e-8)
+    np.testing.assert_allclose(found.spread(np.arange(30.0)), K @ np.arange(30.0), rtol=1e-9)
+    R = P.diagonal()[:15, None] + P.diagonal()[None, 15:] - 2.0 * P[:15, 15:]
+    np.testing.assert_allclose(found.resistances(np.arange(15)[:, None], np.arange(15)[None, :]), R, rtol=1e-6)
+    whole = P.diagonal()[:, None] + P.diagonal()[None, :] - 2.0 * P
+    np.testing.assert_allclose(found.largest_resistance(), whole.max(), rtol=1e-6)
+    graph = Laplacian(30, rows, 15 + cols)
+    np.testing.assert_allclose(
+        bounds.smallest_gap(graph), np.linalg.eigvalsh(dense_pair(rows, cols, np.ones(15), np.ones(15))[0])[1]
+    )
+
+
+def test_large_forms_agree_with_the_small_ones():
+    rng = np.random.default_rng(3)
+    x, y = random_rank_one(400, 300, rng)
+    mask = (rng.random((400, 300)) < 0.03) | star_mask(400, 300, 1)
+    rows, cols = np.nonzero(mask)
+    found = bounds.Sensitivity(rows, cols, x, y)
+    R = found._dense
+    exact = float(np.sum(np.multiply.outer(x, y) ** 2 * R))
+    assert abs(found.trace(32) / exact - 1.0) < 0.2
+    assert 0.5 * R.max() <= found.largest_resistance() <= 1.3 * np.nanmax(R)
+    gap = bounds.smallest_gap(Laplacian(700, rows, 400 + cols))
+    np.testing.assert_allclose(gap, np.linalg.eigvalsh(Laplacian(700, rows, 400 + cols) @ np.eye(700))[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["random", "star"])
+def test_theorems_one_and_two_meet(kind):
+    rng = np.random.default_rng(12)
+    x, y = random_rank_one(30, 30, rng)
+    rows, cols = np.nonzero(mask_of(kind, 30, rng))
+    seen = O.from_triplets(rows, cols, (x[rows] * y[cols]), (30, 30))
+    size = 1e-6
+    wx, wy = bounds.worst_matrix(rows, cols, x, y, size)  # the truth that hurts who sees x y'
+    truth = np.outer(wx, wy)
+    disturbance = np.linalg.norm(seen.values - truth[rows, cols])
+    error = np.linalg.norm(log_least_squares(seen).to_dense() - truth)
+    constant = bounds.Sensitivity(rows, cols, x, y).worst(1e-8)[0]
+    assert abs(error**2 / disturbance**2 / constant - 1.0) <= 1e-3
+    resistance = bounds.Sensitivity(rows, cols, x, y).largest_resistance()
+    assert error**2 <= 1.001 * bounds.theorem_1(constant, resistance, disturbance, 1.0 + 1e-6)
+    gap = bounds.smallest_gap(Laplacian(60, rows, 30 + cols))
+    loose = bounds.corollary_1((30, 30), gap, resistance, disturbance, high=10.0, low_seen=0.1)
+    assert loose >= bounds.theorem_1(constant, resistance, disturbance)
+
+
+@pytest.mark.parametrize("n", [10, 40, 160])
+def test_consistent_methods_grow_exponentially_and_the_chain_does_not(n):
+    c = 2.0
+    seen, A = bounds.path_family(n, c)
+    disturbance = np.linalg.norm(seen.values - 1.0)
+    assert disturbance <= c * (1 + 1e-12)
+    R = 2 * n - 1
+    growth = (np.exp(c * np.sqrt(R * 0.5)) - 1) ** 2
+    for method in (log_least_squares, propagation):
+        assert np.linalg.norm(method(seen).to_dense() - A) ** 2 >= growth
+    chain = projected_eigenvector(seen, 0.5, 2.0)
+    gap = bounds.smallest_gap(Laplacian(2 * n, seen.rows, n + seen.cols))
+    assert np.abs(chain.to_dense() - A).sum() <= bounds.corollary_2((n, n), 2.0, gap, disturbance)
+    assert np.abs(chain.to_dense()).max() <= 2.0**4 + 1e-9
+
+
+@pytest.mark.parametrize("low", [0.3, 1e-3, 1e-6])
+def test_one_small_entry_costs_consistent_methods_dearly(low):
+    seen, A = bounds.block_family(8, low)
+    found = log_least_squares(seen, refine=False)
+    assert np.linalg.norm(found.to_dense() - A) ** 2 >= 64 / 9 / low**2
+    chain = projected_eigenvector(seen, 0.5, 2.0)
+    assert np.abs(chain.to_dense() - A).max() <= 2.0**4
+
+
+def test_theorem_four_holds_for_the_chain():
+    A, seen = noisy("random", 20, 0.05, 5)
+    truth = A[seen.rows, seen.cols]
+    x, y = random_rank_one(20, 20, np.random.default_rng(5))
+    gap = bounds.chain_gap(seen.rows, seen.cols, x, y, 1.0)
+    found = projected_eigenvector(seen, 0.1, 10.0)
+    total = np.abs(seen.values - truth).sum()
+    assert np.abs(found.to_dense() - A).sum() <= bounds.theorem_4((20, 20), 10.0, gap, total)
+
+
+def test_bounds_refuse_what_has_no_meaning():
+    with pytest.raises(ParameterError, match="c must be at least 1"):
+        bounds.theorem_1(1.0, 1.0, 0.1, c=0.5)
+    with pytest.raises(ParameterError, match="rho"):
+        bounds.corollary_2((2, 2), 0.5, 1.0, 1.0)
+    with pytest.raises(ParameterError, match="path family"):
+        bounds.path_family(1, 1.0)
+    with pytest.raises(ParameterError, match="block family"):
+        bounds.block_family(3, 0.1)
+    assert bounds.theorem_1(1.0, 1e6, 1e3) == np.inf
+
+
+def test_certificates_tell_what_can_be_told():
+    tree = log_least_squares(O.from_dense([[1.0, 2.0], [3.0, NAN]]))
+    assert len(tree.certificates) == 1  # no degree of freedom: the noise is unknown
+    table = log_least_squares(multiplicative_table(0))
+    worst, expected = table.certificates
+    assert worst.value == pytest.approx(np.sqrt(table.sensitivity.worst(1e-8)[0]), rel=2e-3)
+    assert expected.value == pytest.approx(table.sigma * np.sqrt(table.sensitivity.trace()))
+    errors = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        A = np.outer(*random_rank_one(30, 20, rng))
+        errors.append(
+            np.linalg.norm(log_least_squares(multiplicative_table(seed)).to_dense() - A)
+            / log_least_squares(multiplicative_table(seed)).certificates[1].value
+        )
+    assert 0.7 < np.sqrt(np.mean(np.square(errors))) < 1.3
