@@ -101,7 +101,7 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
             rank = max(rank, 1 + int(len(seen) / (m + n)))
     rank = max(1, min(rank, MOST_COMPONENTS, min(m, n) - 1)) if min(m, n) > 1 else 0
     start = _start(held, seen, rank, problem) if rank else None
-    found = low_rank(seen, rank, start=start, sweeps=100, tol=1e-3)
+    found = low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=1e-3)
     found = calibrated(found, seen)
     smallest = float(seen.noise_array().min()) ** 2
     if found.lack_variance <= NEGLIGIBLE * smallest:

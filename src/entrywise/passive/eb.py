@@ -27,6 +27,7 @@ def low_rank(
     start: LowRank | None = None,
     row_weights: Array | None = None,
     rng: Seed = 0,
+    exact: bool = False,
     sweeps: int = 60,
     tol: float = 1e-3,
     progress: Callable[[int, float], None] | None = None,
@@ -59,6 +60,9 @@ def low_rank(
         How many rows alike each row stands for, above 0; one each by default.
     rng : int or Generator
         Draws the start of the subspace iterations and the signs; same seed, same result.
+    exact : bool
+        Let every line's own covariance enter the other side's equations instead of their average. Better where lines are
+        known very unequally, as when some columns are seen whole and others in a few cells; k^2 more work an entry.
     sweeps, tol : int, float
         Stop after so many sweeps, or when :math:`t^2` changes by less than this share in one.
     progress : callable, optional
@@ -94,6 +98,7 @@ def low_rank(
     if start is not None:
         generator = np.random.default_rng(generator.integers(2**63))
     fit, offset, scale = _prepare(observations, start)
+    fit.exact = fit.exact or exact
     if row_weights is not None:
         fit.rows.times = np.array(row_weights, np.float64)
         if fit.rows.times.shape != (m,) or not np.all(np.isfinite(fit.rows.times) & (fit.rows.times > 0)):
