@@ -6,6 +6,7 @@ r"""Margin complexity of a sign matrix, by semidefinite programming, with the ke
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +71,9 @@ def margin_complexity(U: ArrayLike) -> Embedding:
     known = np.nonzero(U)
     constraints = [cp.diag(X) <= t, cp.multiply(U[known], X[:m, m:][known]) >= 1.0]
     problem = cp.Problem(cp.Minimize(t), constraints)
-    problem.solve(solver=cp.CLARABEL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the last digits, and the status says so
+        problem.solve(solver=cp.CLARABEL)
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise DataError(f"the semidefinite program ended as {problem.status}; try a smaller matrix")
     return Embedding(max(1.0, float(t.value)), np.asarray(X.value[:m, m:]), np.asarray(X.value[m:, m:]))
