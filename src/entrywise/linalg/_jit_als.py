@@ -208,8 +208,8 @@ def half_sweep(
 
 
 @njit(cache=True, nogil=True)
-def residuals(pointer, other, values, U, V, row_off, col_off, found):
-    """Write the residuals of the observations sorted by row into `found`."""
+def residuals(pointer, other, values, U, V, row_off, col_off, row_scale, col_scale, found):
+    """Write the residuals of the observations sorted by row, times the scales of their lines, into `found`."""
     k = U.shape[1]
     for i in range(len(pointer) - 1):
         for t in range(pointer[i], pointer[i + 1]):
@@ -217,4 +217,4 @@ def residuals(pointer, other, values, U, V, row_off, col_off, found):
             s = values[t] - row_off[i] - col_off[j]
             for a in range(k):
                 s -= U[i, a] * V[j, a]
-            found[t] = s
+            found[t] = s * row_scale[i] * col_scale[j]

@@ -147,10 +147,6 @@ class Fit:
             self.likelihood = -0.5 * float(logs + squares)
             self.t2 = max(self.t2 + (float(squares) - float(count)) / float(weight), 0.2 * self.t2, self.floor)
 
-    def residuals(self) -> Array:
-        """Return what the fit leaves of the observations, sorted by row, shape (t,)."""
-        return residuals_of(self.rows, self.cols)
-
     def spectrum(self, k: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
         """Return the k leading singular triplets of the scaled residuals and what chance reaches.
 
@@ -166,17 +162,20 @@ class Fit:
 
         m, n = self.rows.size, self.cols.size
         r, c = ((side.counts + 1.0) ** 0.25 for side in (self.rows, self.cols))
-        root: Array = np.sqrt(self.rows.times) if len(self.rows.times) else np.ones(1)
-        R = self.residuals()
+        root: Array = np.ones(1)
         if len(self.rows.times):  # a row that stands for several weighs as if they were all here
-            each = np.repeat(root, self.rows.counts)
-            c = (np.bincount(self.rows.other, each**2, minlength=n) + 1.0) ** 0.25
-            R *= each
-        R /= np.repeat(r, self.rows.counts)
-        R /= c[self.rows.other]
-        matrix = csr_array((R, self.rows.other, self.rows.pointer), shape=(m, n))
+            root = np.sqrt(self.rows.times)
+            times = np.repeat(self.rows.times, self.rows.counts)
+            c = (np.bincount(self.rows.other, times, minlength=n) + 1.0) ** 0.25
+        R = residuals_of(self.rows, self.cols, np.broadcast_to(root / r, m).copy(), 1.0 / c)
+        small = len(R) < 2**31
+        pointer = self.rows.pointer.astype(np.int32) if small else self.rows.pointer
+        matrix = csr_array((R, self.rows.other, pointer), shape=(m, n))
         U, s, V = top_triplets(matrix, k, rng)
-        R *= rng.integers(2, size=len(R)) * 2.0 - 1.0
+        for start in range(0, len(R), 2**20):
+            part = R[start : start + 2**20]
+            part *= rng.integers(2, size=len(part), dtype=np.int8) * 2.0 - 1.0
+        matrix.data = R
         chance = top_triplets(matrix, k, rng)[1]
         scale = np.sqrt(len(R) * s)
         return U * scale / (r**3 * root)[:, None], V * scale / c[:, None] ** 3, s, chance
@@ -290,14 +289,16 @@ def solve_side(
     return mean, cov, sums.sum(axis=0)
 
 
-def residuals_of(rows: Side, cols: Side) -> Array:
-    """Return what the means leave of the observations, sorted by row, shape (t,)."""
+def residuals_of(rows: Side, cols: Side, row_scale: Array | None = None, col_scale: Array | None = None) -> Array:
+    """Return what the means leave of the observations, sorted by row, shape (t,), times the scales of their lines."""
     from entrywise.linalg._jit_als import residuals
 
     found = np.empty(len(rows.values))
     X, Z = rows.mean, cols.mean
     U, V = np.ascontiguousarray(X[:, :-1]), np.ascontiguousarray(Z[:, :-1])
-    residuals(rows.pointer, rows.other, rows.values, U, V, X[:, -1].copy(), Z[:, -1].copy(), found)
+    a = np.ones(rows.size) if row_scale is None else row_scale
+    b = np.ones(cols.size) if col_scale is None else col_scale
+    residuals(rows.pointer, rows.other, rows.values, U, V, X[:, -1].copy(), Z[:, -1].copy(), a, b, found)
     return found
 
 
