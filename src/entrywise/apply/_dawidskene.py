@@ -19,6 +19,10 @@ from entrywise.queries import Array
 
 STRENGTH = (0.3, 1000.0)  # bounds of the prior's strength, in answers
 MARGIN, FINE, LEAST = 0.04, 0.02, 8.0  # nats an item that a suppler model must gain, and nats in all
+CLEAR = 3.0  # nats in all that skills must gain over the vote
+ENOUGH = (
+    30  # answers: half of all must come from workers who gave as many, or one skill a worker is all that is learned
+)
 TABLE_LIMIT = 20_000_000  # numbers in the confusion matrices
 
 
@@ -130,18 +134,21 @@ def fit_full(answers: Answers, start: Array | None = None, *, shares: bool, tol:
 def choose(answers: Answers, rank_one: Array | None = None, shares: str = "auto") -> tuple[Fit, dict[str, float]]:
     """Return the model that the answers ask for, and the evidence of all.
 
-    Confusion matrices must gain `MARGIN` nats an item over one coin. Free class shares and a bias common to all
+    With few answers a worker only ``vote`` and ``one-coin`` with equal shares compete: they do not fall below the
+    majority vote. Else confusion matrices must gain `MARGIN` nats an item over one coin. Free class shares and a bias common to all
     workers explain the same surplus of one answer, and where the answers cannot tell them apart neither is used:
     free shares must gain `MARGIN` over equal ones, and `FINE` over the rival.
     """
     n = len(answers.items)
     wide, fine = max(MARGIN * n, LEAST), max(FINE * n, LEAST / 2)
-    small = answers.per_worker.size * answers.votes.shape[1] ** 2 <= TABLE_LIMIT
-    free = [False, True] if shares == "auto" else [shares == "free"]
+    many = float(answers.per_worker[answers.per_worker >= ENOUGH].sum()) >= 0.5 * len(answers)
+    small = len(answers.workers) * len(answers.classes) ** 2 <= TABLE_LIMIT
+    free = [False, True][: 1 + many] if shares == "auto" else [shares == "free"]
     coins = [fit_coin(answers, shares=f) for f in free]
-    fulls = [fit_full(answers, shares=f) for f in free] if small else []
-    found = max(fit_vote(answers), coins[0], key=_evidence)
-    fits = [found, *coins, *fulls]
+    fulls = [fit_full(answers, shares=f) for f in free] if small and many else []
+    vote = fit_vote(answers)
+    fits = [vote, *coins, *fulls]
+    found = coins[0] if coins[0].evidence > vote.evidence + CLEAR else vote
     best = max(found, coins[-1], key=_evidence)
     if fulls and max(f.evidence for f in fulls) > best.evidence + wide:
         found = fulls[-1] if fulls[-1].evidence > fulls[0].evidence + fine else fulls[0]
@@ -150,7 +157,7 @@ def choose(answers: Answers, rank_one: Array | None = None, shares: str = "auto"
     if rank_one is not None and found.model != "vote":
         again = refit(answers, found, rank_one)
         found = max(found, again, key=_evidence)
-    return found, {f.name: f.evidence for f in sorted(fits, key=_evidence)}
+    return found, {f.name: float(f.evidence) for f in sorted(fits, key=_evidence)}
 
 
 def refit(answers: Answers, like: Fit, start: Array) -> Fit:

@@ -24,7 +24,7 @@ Model = Literal["auto", "vote", "one-coin", "dawid-skene"]
 Shares = Literal["auto", "equal", "free"]
 SHRINK = 20.0  # pseudo-answers at the mean skill, for the rank-one start
 TESTED = 20_000  # answers set aside to choose the exponent of the confidence
-FIRM = 30.0  # most answers that the crowd's common law may weigh in a worker's skill
+FIRM = 5.0  # most answers that the crowd's common law may weigh in a worker's skill
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -99,7 +99,8 @@ def consensus(
         All classes there are, when some were never chosen.
     model : {"auto", "vote", "one-coin", "dawid-skene"}
         One skill for all, one a worker, or a confusion matrix a worker. ``auto`` takes the stiffest that
-        explains the answers: suppler ones must raise the evidence by 0.04 nats an item.
+        explains the answers: confusion matrices must raise the evidence by 0.04 nats an item, and are tried only
+        where half of the answers come from workers who gave 30 or more.
     shares : {"auto", "equal", "free"}
         Whether classes are taken as equally frequent. A class that is rare and a crowd that shuns it look alike
         when answers are few; ``auto`` learns the shares only where the answers tell the two apart.
@@ -273,7 +274,7 @@ def _skills(data: Answers, fit: Fit, right: Array, rank_one: Skills) -> tuple[Ar
     from entrywise.linalg import _jit_crowd as jit
 
     W, k = len(data.workers), len(data.classes)
-    prior = fit.strength if fit.coin else fit_coin(data, fit.q, shares=fit.shares, most=3).strength
+    prior = fit.strength if fit.model == "one-coin" else fit_coin(data, fit.q, shares=fit.shares, most=5).strength
     prior = prior * min(1.0, FIRM / float(prior.sum()))
     several = np.flatnonzero(np.diff(data.start)[data.item] > 1)
     order = several[np.argsort(data.worker[several], kind="stable")]
