@@ -1,0 +1,229 @@
+"""Rank-one completion: exactness, the rivals, certificates, intervals and the active rule.
+
+make bench NAME=rank_one                  sizes of the paper, ten draws each
+make bench NAME=rank_one ARGS=--quick     smaller sizes and fewer draws
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from _shared import Bars, show
+from entrywise import Observations
+from entrywise.active.rankone import next_entries, rank_one
+from entrywise.bounds.rank_one import Sensitivity, worst_matrix
+from entrywise.gallery import random_rank_one, star_mask
+from entrywise.linalg.stationary import stationary
+from entrywise.oracles import MatrixOracle
+from entrywise.passive import alternating_minimization, log_least_squares
+from entrywise.play import play
+
+SEEDS = range(9000, 9100)  # never used to tune anything
+
+
+def mask_of(kind, n, rng):
+    if kind == "star":
+        return star_mask(n, n, 3)
+    k = np.arange(n)
+    mask = np.zeros((n, n), bool)
+    if kind == "random":
+        while True:
+            mask = rng.random((n, n)) < 10.0 / n
+            if Observations.from_dense(np.where(mask, 1.0, np.nan)).components[0] == 1:
+                return mask
+    mask[k, k] = mask[k[1:], k[:-1]] = True
+    if kind == "grid":
+        mask[k[2:], k[:-2]] = mask[k[7:], k[:-7]] = True
+    elif kind == "power law":
+        p = 1.0 / np.arange(1, n + 1)
+        mask |= rng.random((n, n)) < np.minimum(1.0, np.sqrt(np.multiply.outer(p, p)))
+    return mask
+
+
+def relative(found, A):
+    return float(np.linalg.norm(found.to_dense() - A) / np.linalg.norm(A))
+
+
+def draw(kind, n, delta, seed):
+    rng = np.random.default_rng(seed)
+    A = np.outer(*random_rank_one(n, n, rng))
+    mask = mask_of(kind, n, rng)
+    return A, Observations.from_dense(np.where(mask, A + delta * rng.uniform(-0.5, 0.5, A.shape), np.nan))
+
+
+def exactness(bars, n):
+    worst = 0.0
+    for kind in ("random", "grid", "path", "star", "power law"):
+        for ratio in (10.0, 1e4):  # entries over 1e2 and 1e8
+            rng = np.random.default_rng(SEEDS[0])
+            x, y = random_rank_one(n, n, rng, ratio)
+            A = np.outer(x * rng.choice([-1.0, 1.0], n), y * rng.choice([-1.0, 1.0], n))
+            seen = Observations.from_dense(np.where(mask_of(kind, n, rng), A, np.nan))
+            found = log_least_squares(seen, certify=False)
+            worst = max(worst, float(np.max(np.abs(found.to_dense() / A - 1.0))))
+    bars.at_most("noise-free: largest relative error of an entry, five families, entries over 1e8", worst, 1e-12)
+    worst = 0.0
+    for seed in SEEDS[:40]:
+        rng = np.random.default_rng(seed)
+        a = np.exp(rng.standard_normal((8, 9)))
+        seen = Observations.from_dense(np.where((rng.random((8, 9)) < 0.5) | star_mask(8, 9, 1), a, np.nan))
+        B = np.zeros((len(seen), 17))
+        B[np.arange(len(seen)), seen.rows] = B[np.arange(len(seen)), 8 + seen.cols] = 1.0
+        z = np.linalg.lstsq(seen.values[:, None] * B, seen.values * np.log(seen.values), rcond=1e-14)[0]
+        found = log_least_squares(seen, refine=False, certify=False)
+        worst = max(worst, float(np.abs(np.log(found.to_dense()) - z[:8, None] - z[None, 8:]).max()))
+    bars.at_most("log least squares against a dense solve", worst, 1e-10)
+
+
+def gth(n, i, j, forth, back):
+    P = np.zeros((n, n))
+    np.add.at(P, (i, j), forth)
+    np.add.at(P, (j, i), back)
+    for k in range(n - 1, 0, -1):
+        P[:k, k] /= P[k, :k].sum()
+        P[:k, :k] += np.multiply.outer(P[:k, k], P[k, :k])
+    log_pi = np.zeros(n)
+    for k in range(1, n):
+        with np.errstate(divide="ignore"):
+            terms = log_pi[:k] + np.log(P[:k, k])
+        log_pi[k] = terms.max() + np.log(np.exp(terms - terms.max()).sum())
+    return log_pi
+
+
+def chain(bars, n):
+    worst = 0.0
+    for kind in ("random", "grid", "path", "star", "power law"):
+        rng = np.random.default_rng(SEEDS[1])
+        i, j = np.nonzero(mask_of(kind, n, rng))
+        a = np.exp(1.5 * rng.standard_normal(len(i)))
+        rates = 1.0 / (1.0 + a), a / (1.0 + a)
+        gap = stationary(2 * n, i, n + j, *rates).log_pi - gth(2 * n, i, n + j, *rates)
+        worst = max(worst, float(np.abs(gap - gap.mean()).max()))
+    bars.at_most("chain against GTH elimination, max |d log pi|", worst, 1e-12)
+
+
+def rivals(bars, n, draws):
+    rows, worst, small = [], 0.0, 0.0
+    for kind in ("random", "star"):
+        for delta in (1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0):
+            errors = []
+            for seed in SEEDS[:draws]:
+                A, seen = draw(kind, n, delta, seed)
+                plain = log_least_squares(seen, refine=False, certify=False)
+                fits = (log_least_squares(seen, certify=False), plain, alternating_minimization(seen))
+                errors.append([relative(found, A) for found in fits])
+            ours, plain, alternating = np.median(errors, axis=0)
+            ratio = float(ours / min(plain, alternating))
+            rows.append((kind, delta, float(ours), float(plain), float(alternating), ratio))
+            worst = max(worst, ratio)
+            if kind == "star" and delta == 1e-4:
+                small = float(plain / alternating)
+    show(
+        f"relative error, {n} x {n}, median of {draws}",
+        ("mask", "delta", "refined", "log least squares", "alternating, 1000", "refined / best rival"),
+        rows,
+    )
+    bars.at_most("refined over the better rival, delta <= 3, random and star", worst, 1.01)
+    bars.at_most("log least squares over alternating minimisation, star, delta 1e-4", small, 0.2)
+
+
+def certificates(bars, draws):
+    ratios, covered, expected = [], [], []
+    every = np.arange(60)[:, None], np.arange(60)[None, :]
+    for seed in SEEDS[:draws]:
+        for kind in ("random", "star"):
+            rng = np.random.default_rng(seed)
+            x, y = random_rank_one(60, 60, rng)
+            rows, cols = np.nonzero(mask_of(kind, 60, rng))
+            truth = np.outer(*worst_matrix(rows, cols, x, y, 1e-6))
+            seen = Observations.from_triplets(rows, cols, x[rows] * y[cols], (60, 60))
+            error = np.linalg.norm(log_least_squares(seen, certify=False).to_dense() - truth)
+            constant = Sensitivity(rows, cols, x, y).worst(1e-8)[0]
+            ratios.append(abs(error**2 / np.sum((seen.values - truth[rows, cols]) ** 2) / constant - 1.0))
+            A, seen = draw(kind, 60, 0.1, 1000 + seed)
+            found = log_least_squares(seen)
+            low, high = found.interval(*every, 0.95, of="truth")
+            covered.append(float(np.mean((low <= A) & (high >= A))))
+            expected.append(np.linalg.norm(found.to_dense() - A) / found.certificates[1].value)
+    bars.at_most("worst direction over lambda_max, |ratio - 1| at 1e-6", float(max(ratios)), 1e-3)
+    bars.at_least("coverage of 95 % intervals for the truth", float(np.mean(covered)), 0.93)
+    bars.at_most("coverage of 95 % intervals for the truth", float(np.mean(covered)), 0.97)
+    bars.at_most(
+        "root mean square of error over expected error, away from 1",
+        abs(float(np.sqrt(np.mean(np.square(expected)))) - 1.0),
+        0.1,
+    )
+
+
+def tree_mask(kind, n, rng):
+    mask = np.zeros((n, n), bool)
+    if kind == "star":
+        return star_mask(n, n, 1)
+    if kind == "path":
+        k = np.arange(n)
+        mask[k, k] = mask[k[1:], k[:-1]] = True
+        return mask
+    rows, cols = [int(rng.integers(n))], []
+    lines = [(0, k) for k in range(n) if k != rows[0]] + [(1, k) for k in range(n)]
+    lines = [lines[k] for k in rng.permutation(len(lines))]
+    column = next(line for line in lines if line[0] == 1)
+    lines.sort(key=lambda line: line != column)  # a column comes first
+    for side, k in lines:
+        if side:
+            mask[rng.choice(rows), k] = True
+            cols.append(k)
+        else:
+            mask[k, rng.choice(cols)] = True
+            rows.append(k)
+    return mask
+
+
+def active(bars, draws):
+    rows, whole = [], []
+    for start in ("path", "tree", "star"):
+        errors = []
+        for seed in SEEDS[:draws]:
+            rng = np.random.default_rng(seed)
+            A = np.outer(*random_rank_one(40, 40, rng))
+            noisy = A + 0.05 * rng.uniform(-0.5, 0.5, A.shape)
+            first = tree_mask(start, 40, rng)
+            random, ours = first.copy(), first.copy()
+            random.ravel()[rng.permutation(np.flatnonzero(~first.ravel()))[:80]] = True
+            while ours.sum() < random.sum():
+                ours[next_entries(Observations.from_dense(np.where(ours, noisy, np.nan)))] = True
+            errors.append(
+                [
+                    relative(
+                        log_least_squares(Observations.from_dense(np.where(mask, noisy, np.nan)), certify=False), A
+                    )
+                    for mask in (ours, random)
+                ]
+            )
+            if start == "tree":
+                found = play(rank_one((40, 40), extra=80, rng=seed), MatrixOracle(noisy))
+                whole.append([relative(found, A), errors[-1][1]])
+        a, b = np.median(errors, axis=0)
+        rows.append((f"from a {start}", float(a), float(b), float(a / b)))
+        bars.at_most(f"leverage over random revealing, 80 entries from a {start}", float(a / b), 0.6)
+    a, b = np.median(whole, axis=0)
+    rows.append(("the whole plan, against a random tree and 80 random entries", float(a), float(b), float(a / b)))
+    show(f"active, 40 x 40, delta 0.05, median of {draws}", ("start", "leverage", "random", "ratio"), rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    args = parser.parse_args()
+    bars = Bars()
+    exactness(bars, 100 if args.quick else 400)
+    chain(bars, 60 if args.quick else 200)
+    rivals(bars, 300 if args.quick else 1000, 4 if args.quick else 10)
+    certificates(bars, 5 if args.quick else 30)
+    active(bars, 3 if args.quick else 10)
+    bars.end()
+
+
+if __name__ == "__main__":
+    main()
