@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from _shared import Bars, cpu, in_child, show
 
 import entrywise as ew
+from _shared import Bars, cpu, in_child, show
 from entrywise.active import most_informative
+from entrywise.apply.leaderboard import Bought, scores
 from entrywise.oracles import MatrixOracle
 
 DATA = Path(os.environ.get("ENTRYWISE_DATA", "../shared/data"))
@@ -80,25 +81,21 @@ def coverage(bars, name, A, price, share, low, high, seeds):
     total = float(known.sum()) if price is None else float(price[known].sum())
     cells, means = [], []
     for seed in seeds:
-        nobody = np.zeros(A.shape, bool)
-        found = play_on(A, price, "gain", float(np.floor(share * total)), seed, known, nobody, reserve=0.15)
         bought = np.zeros(A.shape, bool)
         run = ew.Run(
             most_informative(A.shape, None if price is None else ew.Prices(price), budget=float(np.floor(share * total)),
                              available=known, rng=seed, reserve=0.15)
         )  # fmt: skip
         oracle = MatrixOracle(np.nan_to_num(A))
-        ew.play(run, oracle)
+        found = ew.play(run, oracle)
         for entry in run.log:
             bought[entry.batch.rows, entry.batch.cols] = True
         i, j = np.nonzero(known & ~bought)
         interval = found.interval(i, j, 0.9)
         cells.append(float(np.mean((interval.low <= A[i, j]) & (A[i, j] <= interval.high))))
         if known.all():
-            from entrywise.apply.leaderboard import score_intervals
-
-            middle, width = score_intervals(run, 0.9)
-            means.append(float(np.mean(np.abs(middle - A.mean(axis=1)) <= width)))
+            found_scores = scores(found, Bought.from_run(run), 0.9)
+            means.append(float(np.mean((found_scores.low <= A.mean(axis=1)) & (A.mean(axis=1) <= found_scores.high))))
     show(f"{name}, {share:.3g}: coverage of 90 % intervals", ("", "mean", "lowest", "highest"),
          [("cells", float(np.mean(cells)), min(cells), max(cells))]
          + ([("row means", float(np.mean(means)), min(means), max(means))] if means else []))  # fmt: skip
@@ -151,8 +148,8 @@ def banditeval_seconds(A, budget):
         import banditeval  # noqa: F401
     except ImportError:
         print("banditeval is not installed beside us; its row is left out")
-        return None
-    return None
+        return
+    return
 
 
 def main():

@@ -50,6 +50,9 @@ class Purchase:
     def price(self, rows: Indices) -> Array:
         """Return the prices of whole rows, shape (len(rows), n)."""
         n = self.shape[1]
+        flat = self.prices.modes.get("entry")
+        if isinstance(flat, float):
+            return np.broadcast_to(flat, (len(rows), n))
         i, j = np.repeat(rows, n), np.tile(np.arange(n), len(rows))
         return self.prices.of("entry", i, j).reshape(len(rows), n)
 
@@ -61,9 +64,14 @@ class Purchase:
         """Tell which cells of whole rows may be bought; hidden ones look open."""
         n = self.shape[1]
         found = np.ones((len(rows), n), dtype=bool) if self.available is None else self.available[rows].copy()
-        for k, i in enumerate(rows):
-            low, high = np.searchsorted(self.taken, (i * n, (i + 1) * n))
-            found[k, self.taken[low:high] - i * n] = False
+        low, high = np.searchsorted(self.taken, (rows[0] * n, (rows[-1] + 1) * n))
+        if rows[-1] - rows[0] == len(rows) - 1:
+            found.ravel()[self.taken[low:high] - rows[0] * n] = False
+        else:
+            place = np.full(rows[-1] - rows[0] + 1, -1)
+            place[rows - rows[0]] = np.arange(len(rows))
+            at = place[self.taken[low:high] // n - rows[0]]
+            found[at[at >= 0], (self.taken[low:high] % n)[at >= 0]] = False
         return found
 
     def row_blocks(self) -> list[Indices]:
@@ -78,6 +86,8 @@ class Purchase:
         Each open cell waits an exponential time of rate `weight`; the first ones are taken. The chance of a
         cell to come before the last time taken, 1 - exp(-weight * time), is its probability.
         """
+        if money <= 0:
+            return np.zeros(0, np.int64), np.zeros(0)
         cells, times, weights = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
         cheapest = np.inf
         for rows in self.row_blocks():

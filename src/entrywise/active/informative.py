@@ -35,7 +35,7 @@ def most_informative(
     reserve: float = 0.0,
     explore: float = 0.15,
     growth: float = 1.45,
-    guard: float = 4.5,
+    guard: float = 2.0,
     available: Any = None,
     rng: Seed = None,
     resume: Checkpoint | None = None,

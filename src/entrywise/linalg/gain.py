@@ -55,22 +55,37 @@ class Gains:
         scale = float(np.mean(np.einsum("iaa->i", fit.row_cov))) if m else 1.0
         return cls(U, V, fit.row_cov.copy(), fit.col_cov.copy(), M, N, max(s2, 1e-12 * max(scale, 1e-300)), by_sum)
 
-    def blocks(self) -> Iterator[tuple[Indices, Array, Array]]:
-        """Yield (rows, gains, variances) for blocks of rows; both of shape (len(rows), n)."""
+    def halves(self) -> Iterator[tuple[Indices, Array, Array, Array, Array]]:
+        """Yield (rows, row's gain, column's gain, row's variance, column's variance) for blocks of rows, each (b, n).
+
+        The gain is (row's + column's) / (sigma^2 + variance); the trace of both covariances counts as the column's.
+        """
         n, q = self.V.shape
-        VV = np.einsum("ja,jb->jab", self.V, self.V).reshape(n, q * q).T
-        P = (self.Cv @ self.N @ self.Cv).reshape(n, q * q).T
-        Cv = self.Cv.reshape(n, q * q).T
-        inner = np.ascontiguousarray(self.Cv[:, :-1, :-1]).reshape(n, -1).T
+        a, b = np.triu_indices(q)
+        twice = np.where(a == b, 1.0, 2.0)
+        VV = (self.V[:, a] * self.V[:, b] * twice).T
+        P = np.ascontiguousarray((self.Cv @ self.N @ self.Cv)[:, a, b].T)
+        inside = (a < q - 1) & (b < q - 1)
+        Cv = np.ascontiguousarray(self.Cv[:, a, b].T)
         step = max(1, BLOCK // n)
         for start in range(0, len(self.U), step):
             rows = np.arange(start, min(start + step, len(self.U)))
             C = self.Cu[rows]
-            UU = np.einsum("ia,ib->iab", self.U[rows], self.U[rows]).reshape(len(rows), q * q)
-            variance = C.reshape(len(rows), q * q) @ VV + UU @ Cv
-            variance += np.ascontiguousarray(C[:, :-1, :-1]).reshape(len(rows), -1) @ inner
-            gain = (C @ self.M[rows] @ C).reshape(len(rows), q * q) @ VV + UU @ P
-            yield rows, gain / (self.s2 + variance), variance
+            UU = self.U[rows][:, a] * self.U[rows][:, b] * twice
+            own = C[:, a, b]
+            yield (
+                rows,
+                (C @ self.M[rows] @ C)[:, a, b] @ VV,
+                UU @ P,
+                own @ VV,
+                (UU + np.where(inside, own * twice, 0.0)) @ Cv,
+            )
+
+    def blocks(self) -> Iterator[tuple[Indices, Array, Array]]:
+        """Yield (rows, gains, variances) for blocks of rows; both of shape (len(rows), n)."""
+        for rows, row_gain, col_gain, row_var, col_var in self.halves():
+            variance = row_var + col_var
+            yield rows, (row_gain + col_gain) / (self.s2 + variance), variance
 
     def pick(
         self,
@@ -83,25 +98,28 @@ class Gains:
         from entrywise.linalg._jit_gain import buy_greedily
 
         m, n = len(self.U), len(self.V)
-        length = int(min(n, 16 + 4 * -(-most // m)))
-        short, prices = np.full((m, length), -1, np.int32), np.ones((m, length))
+        length = int(min(n, 16 + 3 * -(-most // m)))
+        short = np.full((m, length), -1, np.int32)
+        prices, *parts = (np.ones((m, length)) for _ in range(5))
         score = np.zeros(m)
-        for rows, gain, _ in self.blocks():
+        for rows, *halves in self.halves():
             cost = price(rows)
-            rate = np.where(is_open(rows) & (cost <= money), gain / cost, -1.0)
+            rate = (halves[0] + halves[1]) / ((self.s2 + halves[2] + halves[3]) * cost)
+            rate[~is_open(rows) | (cost > money)] = -1.0
             top = (
-                np.argpartition(-rate, length - 1, axis=1)[:, :length]
+                np.argpartition(rate, n - length, axis=1)[:, n - length :]
                 if length < n
                 else np.tile(np.arange(n), (len(rows), 1))
             )
             found = np.take_along_axis(rate, top, axis=1)
             short[rows] = np.where(found > 0, top, -1)
-            prices[rows] = np.take_along_axis(np.broadcast_to(cost, rate.shape), top, axis=1)
             score[rows] = found.max(axis=1)
-        P = np.ascontiguousarray(self.Cv @ self.N @ self.Cv)
-        return buy_greedily(
-            self.U, self.V, self.Cu, self.Cv, np.ascontiguousarray(self.M), np.ascontiguousarray(self.N), P, self.s2,
-            short, prices, score, money, most, self.by_sum,
+            for kept, half in zip((prices, *parts), (np.broadcast_to(cost, rate.shape), *halves), strict=True):
+                kept[rows] = np.take_along_axis(half, top, axis=1)
+        row_gain, col_gain, row_var, col_var = parts
+        return buy_greedily(  # type: ignore[no-any-return]
+            self.U, self.V, self.Cu, self.Cv, np.ascontiguousarray(self.M), np.ascontiguousarray(self.N), self.s2,
+            short, prices, row_gain, row_var, col_gain, col_var, score, money, most, self.by_sum, 1e-12,
         )  # fmt: skip
 
 

@@ -1,0 +1,220 @@
+"""Leaderboards: rows (models) scored by their mean over columns (tasks), of which only some cells were bought.
+
+What a buyer wants to know: each score with an interval, who is surely better than whom, whether buying by rule was
+better than buying at random for the same money, and what more money would bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entrywise import posterior
+from entrywise.active._purchase import Purchase
+from entrywise.active._report import row_means
+from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg.gain import Gains
+from entrywise.observations import Observations
+from entrywise.passive.eb import low_rank
+from entrywise.queries import Array, Indices, Prices
+from entrywise.results import LowRank
+from entrywise.run import Run
+
+RANDOM = ("explore", "reserve", "random", "uniform")  # arms whose cells were drawn with a known probability
+
+
+@dataclass(frozen=True, eq=False)
+class Bought:
+    """Cells bought, in order, with the arm that wanted them, their probability and their price."""
+
+    shape: tuple[int, int]
+    rows: Indices
+    cols: Indices
+    values: Array
+    arms: NDArray[np.str_]
+    probability: Array
+    price: Array
+
+    @classmethod
+    def from_run(cls, run: Run) -> Bought:
+        """Return what a run bought; failed measurements are left out."""
+        shape = run.plan.shape
+        if shape is None or shape[0] is None or not run.log:
+            raise DataError("a leaderboard needs a run over an m x n matrix that has bought something; play it first")
+        parts = [e for e in run.log if len(e.batch)]
+        joined: Any = [
+            np.concatenate([_column(e, name) for e in parts])
+            for name in ("rows", "cols", "answers", "arm", "probability")
+        ]
+        price = np.concatenate([run.prices.charges(e.batch) for e in parts])
+        good = ~np.isnan(joined[2])
+        return cls((shape[0], shape[1]), *(x[good] for x in joined), price[good])
+
+    @classmethod
+    def from_log(cls, shape: tuple[int, int], lines: Iterable[Mapping[str, Any]], index: Any) -> Bought:
+        """Return what the log of a study says was bought; ``index(row, col)`` turns its labels into numbers."""
+        told = [x for x in lines if x["what"] == "told" and not x["failed"]]
+        if not told:
+            raise DataError("nothing was bought yet; ask, measure and tell first")
+        at = np.array([index(x["row"], x["col"]) for x in told], np.int64).reshape(-1, 2)
+        return cls(
+            shape, at[:, 0], at[:, 1], np.array([x["value"] for x in told], np.float64), np.array([x["arm"] or "" for x in told]),
+            np.array([1.0 if x["probability"] is None else x["probability"] for x in told]),
+            np.array([x["price"] for x in told], np.float64),
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def observations(self, which: Any = slice(None)) -> Observations:
+        """Return (some of) what was bought as observations."""
+        return Observations.from_triplets(
+            self.rows[which], self.cols[which], self.values[which], self.shape, duplicates="mean"
+        )
+
+
+def _column(entry: Any, name: str) -> Any:
+    batch, count = entry.batch, len(entry.batch)
+    if name == "answers":
+        return entry.answers
+    found = getattr(batch, name)
+    if found is None:
+        return np.full(count, "") if name == "arm" else np.ones(count)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Mean of each row over all columns, with an interval, and the places it may take."""
+
+    mean: Array
+    low: Array
+    high: Array
+    deviation: Array
+    best_place: Indices
+    worst_place: Indices
+
+    @property
+    def order(self) -> Indices:
+        """Rows from the best to the worst."""
+        return np.argsort(-self.mean, kind="stable")
+
+
+def scores(fit: LowRank, bought: Bought, level: float = 0.9) -> Scores:
+    """Return the score of every row: its mean over all columns, bought cells as they are, the others by the fit.
+
+    The standard deviation is the posterior's, over a finite number of columns, widened by as much as the conformal scores
+    of the reserve exceed the Gaussian (never narrowed). A row is surely better than another when the interval of their difference
+    at this level excludes zero; the places a row may take follow from that.
+
+    Examples
+    --------
+    >>> import entrywise as ew
+    >>> from entrywise.active import most_informative
+    >>> from entrywise.oracles import MatrixOracle
+    >>> A = np.add.outer(np.arange(6.0), np.sin(np.arange(20)))
+    >>> run = ew.Run(most_informative((6, 20), budget=60, rank=1, goal="scores", rng=0))
+    >>> found = scores(ew.play(run, MatrixOracle(A)), Bought.from_run(run))
+    >>> found.order.tolist()
+    [5, 4, 3, 2, 1, 0]
+    """
+    if not 0 < level < 1:
+        raise ParameterError(f"level must be above 0 and below 1, got {level}")
+    seen = bought.observations()
+    mean, variance = row_means(fit, seen.rows, seen.cols, seen.values)
+    normal = NormalDist().inv_cdf(0.5 + level / 2)
+    wider = max(1.0, posterior.factor(fit.scores, level) / normal) if fit.scores is not None else 1.0
+    deviation = wider * np.sqrt(variance)
+    apart = mean[:, None] - mean[None, :]
+    spread = normal * np.sqrt(deviation[:, None] ** 2 + deviation[None, :] ** 2)
+    surely = apart > spread
+    np.fill_diagonal(surely, False)
+    return Scores(
+        mean,
+        mean - normal * deviation,
+        mean + normal * deviation,
+        deviation,
+        1 + surely.sum(axis=0),
+        len(mean) - surely.sum(axis=1),
+    )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Buying by rule beside buying at random for the same money; None where it cannot be told, with the reason."""
+
+    spend: float
+    rule_error: float | None
+    random_error: float | None
+    reason: str = ""
+
+
+def control(fit: LowRank, bought: Bought, rng: np.random.Generator | int = 0) -> Comparison:
+    """Return how buying at random would have done for the same money, from cells that were drawn at random.
+
+    The exploration cells alone are a purchase at random of cost s. They are fitted, and so are the rule's first
+    cells of the same cost s; both are judged on the cells of the reserve, which neither has seen, weighted by one over
+    their probability. Without a reserve or with few exploration cells the answer is that it is unknown.
+    """
+    judge = bought.arms == "reserve"
+    drawn = np.flatnonzero(bought.arms == "explore")
+    chosen = np.flatnonzero(~np.isin(bought.arms, RANDOM))
+    if judge.sum() < 30:
+        return Comparison(0.0, None, None, "unknown: without a reserve of at least 30 cells nothing can judge both")
+    lines = max(bought.shape)
+    if len(drawn) < lines or len(chosen) < lines:
+        return Comparison(
+            0.0, None, None, f"unknown: {len(drawn)} exploration cells are fewer than one a line ({lines})"
+        )
+    spend = min(float(bought.price[drawn].sum()), float(bought.price[chosen].sum()))
+    errors = []
+    for cells in (chosen, drawn):
+        some = cells[np.cumsum(bought.price[cells]) <= spend * (1 + 1e-9)]
+        found = low_rank(bought.observations(some), min(fit.rank, *bought.shape), rng=rng)
+        off = found.entries(bought.rows[judge], bought.cols[judge]) - bought.values[judge]
+        weight = 1.0 / bought.probability[judge]
+        errors.append(float(np.sqrt(np.average(off**2, weights=weight))))
+    return Comparison(spend, errors[0], errors[1])
+
+
+@dataclass(frozen=True)
+class Next:
+    """What more money would bring: expected root mean square error of cells not bought, now and then."""
+
+    money: float
+    now: float
+    then: float
+    cells: int
+
+
+def next_money(fit: LowRank, bought: Bought, money: float, prices: Prices | None = None) -> Next:
+    """Return what the rule expects of spending `money` more: the error of cells not bought, before and after."""
+    state = Purchase(bought.shape, prices or Prices(), money, None, np.random.default_rng(0))
+    n = bought.shape[1]
+    state.taken = np.unique(bought.rows * n + bought.cols)
+    seen = bought.observations()
+    gains = Gains.of(fit, seen.rows, seen.cols)
+    before, open_cells = _open_variance(gains, state)
+    lowest = min(float(state.price(rows).min()) for rows in state.row_blocks())
+    most = int(min(money / lowest, open_cells))
+    i, j = gains.pick(state.is_open, state.price, money, most) if most else (np.zeros(0, np.int64),) * 2
+    state.taken = np.unique(np.r_[state.taken, i * n + j])
+    after, left = _open_variance(gains, state)
+    noise = fit.lack_variance if fit.lack_variance > 0 else fit.noise_variance
+    return Next(
+        money, float(np.sqrt(before / max(open_cells, 1) + noise)), float(np.sqrt(after / max(left, 1) + noise)), len(i)
+    )
+
+
+def _open_variance(gains: Gains, state: Purchase) -> tuple[float, int]:
+    total, count = 0.0, 0
+    for rows, _, variance in gains.blocks():
+        open_ = state.is_open(rows)
+        total += float(variance[open_].sum())
+        count += int(open_.sum())
+    return total, count

@@ -1,0 +1,262 @@
+"""Which entries next: gains against dense algebra, purchases, reserves, winners, leaderboards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import entrywise as ew
+from entrywise.active import most_informative, top_two
+from entrywise.active._purchase import Purchase
+from entrywise.active._report import row_means
+from entrywise.apply.leaderboard import Bought, control, next_money, scores
+from entrywise.exceptions import DataError, ParameterError
+from entrywise.gallery import random_low_rank
+from entrywise.linalg.gain import Gains, leverage
+from entrywise.oracles import FunctionOracle, MatrixOracle
+from entrywise.passive import low_rank
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(2)
+    A = random_low_rank(12, 9, 2, 4)
+    known = rng.random(A.shape) < 0.5
+    i, j = np.nonzero(known)
+    seen = ew.Observations.from_triplets(i, j, A[i, j] + 0.1 * rng.standard_normal(len(i)), A.shape)
+    return low_rank(seen, 2), seen, known
+
+
+def dense_gain(g, i, j, open_, by_sum):
+    """The fall of total variance by the definition: update both covariances, sum over the open cells of row and column."""
+    d = g.s2 + g.V[j] @ g.Cu[i] @ g.V[j] + g.U[i] @ g.Cv[j] @ g.U[i] + np.trace(g.Cu[i][:-1, :-1] @ g.Cv[j][:-1, :-1])
+    x, z = g.Cu[i] @ g.V[j], g.Cv[j] @ g.U[i]
+    along = [g.V[c] @ x for c in np.flatnonzero(open_[i])]
+    row = sum(along) ** 2 if by_sum else sum(y * y for y in along)
+    column = sum((g.U[r] @ z) ** 2 for r in np.flatnonzero(open_[:, j]))
+    return (row + column) / d
+
+
+@pytest.mark.parametrize("by_sum", [False, True])
+def test_gains_equal_their_definition(fitted, by_sum):
+    fit, seen, known = fitted
+    g = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
+    ((rows, gain, variance),) = g.blocks()
+    np.testing.assert_allclose(variance, fit.variance(rows[:, None], np.arange(9)[None]), rtol=1e-10)
+    for i in range(12):
+        for j in range(9):
+            assert gain[i, j] == pytest.approx(dense_gain(g, i, j, ~known, by_sum), rel=1e-8)
+
+
+@pytest.mark.parametrize("by_sum", [False, True])
+@pytest.mark.parametrize("priced", [False, True])
+def test_fast_picks_equal_a_slow_greedy(fitted, by_sum, priced):
+    fit, seen, known = fitted
+    price = np.random.default_rng(1).uniform(0.5, 2.0, known.shape) if priced else np.ones(known.shape)
+    fast = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
+    slow = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
+    i, j = fast.pick(lambda rows: ~known[rows], lambda rows: price[rows], 8.0, 100)
+    open_, money = ~known, 8.0
+    fixed_sums = open_.copy()
+    for a, b in zip(i, j, strict=True):
+        rates = np.full(known.shape, -1.0)
+        for r, c in np.argwhere(open_):
+            if price[r, c] <= money + 1e-9:
+                counted = fixed_sums.copy() if by_sum else open_
+                if by_sum:
+                    counted = np.where(np.arange(12)[:, None] == r, fixed_sums, open_)
+                rates[r, c] = dense_gain(slow, r, c, counted, by_sum) / price[r, c]
+        assert rates[a, b] == pytest.approx(rates.max(), rel=1e-6)
+        d = slow.s2 + slow.V[b] @ slow.Cu[a] @ slow.V[b] + slow.U[a] @ slow.Cv[b] @ slow.U[a]
+        d += np.trace(slow.Cu[a][:-1, :-1] @ slow.Cv[b][:-1, :-1])
+        x, z = slow.Cu[a] @ slow.V[b], slow.Cv[b] @ slow.U[a]
+        slow.Cu[a] -= np.outer(x, x) / d
+        slow.Cv[b] -= np.outer(z, z) / d
+        open_[a, b] = False
+        money -= price[a, b]
+    assert len(i) >= 4
+    assert money >= -1e-9
+
+
+def test_leverage_sums_to_the_rank():
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    assert leverage(X).sum() == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("rule", ["gain", "random", "uniform", "balanced", "leverage", "variance", "committee"])
+@pytest.mark.parametrize("priced", [False, True])
+def test_every_rule_spends_within_its_budget_and_asks_nothing_twice(rule, priced):
+    A = random_low_rank(15, 12, 2, 3)
+    price = np.random.default_rng(5).lognormal(0, 1, A.shape) if priced else np.ones(A.shape)
+    available = np.random.default_rng(6).random(A.shape) < 0.8
+    asked = []
+    oracle = FunctionOracle(lambda i, j: asked.append((i, j)) or A[i, j])
+    budget = 0.5 * price.sum()
+    found = ew.play(
+        most_informative(A.shape, ew.Prices(price), budget=budget, rule=rule, rank=2, available=available, rng=1),
+        oracle,
+    )
+    assert len(set(asked)) == len(asked)
+    assert all(available[i, j] for i, j in asked)
+    assert found.cost == pytest.approx(sum(price[i, j] for i, j in asked))
+    assert 0.8 * budget < found.cost <= budget * (1 + 1e-9)
+
+
+def test_the_rule_beats_random_buying_where_there_is_something_to_learn():
+    rng = np.random.default_rng(11)
+    U = rng.standard_normal((60, 3)) * np.where(np.arange(60) < 8, 5.0, 0.5)[:, None]
+    A = U @ rng.standard_normal((3, 50))
+    error = {}
+    for rule in ("gain", "random"):
+        error[rule] = np.mean(
+            [
+                np.sqrt(np.mean((ew.play(most_informative(A.shape, budget=900, rule=rule, rank=3, rng=s), MatrixOracle(A, 0.1, s)).to_dense() - A) ** 2))
+                for s in range(4)
+            ]
+        )  # fmt: skip
+    assert error["gain"] < 0.8 * error["random"]
+
+
+def test_failed_measurements_are_paid_and_left_alone():
+    A = random_low_rank(12, 10, 2, 3)
+    asked = []
+
+    def measure(i, j):
+        asked.append((i, j))
+        return None if (i + j) % 7 == 0 else A[i, j]
+
+    found = ew.play(most_informative(A.shape, budget=100, rank=2, rng=0), FunctionOracle(measure))
+    assert len(asked) == len(set(asked)) == found.cost == 100
+
+
+def test_a_blind_reserve_covers_what_was_not_bought():
+    rng = np.random.default_rng(3)
+    inside, total = 0, 0
+    for seed in range(6):
+        A = random_low_rank(60, 50, 3, 40 + seed) + 0.3 * rng.standard_normal((60, 50))
+        run = ew.Run(most_informative(A.shape, budget=1200, rank=3, reserve=0.15, rng=seed))
+        found = ew.play(run, MatrixOracle(A))
+        bought = np.zeros(A.shape, bool)
+        arms = set()
+        for e in run.log:
+            assert not bought[e.batch.rows, e.batch.cols].any()
+            bought[e.batch.rows, e.batch.cols] = True
+            arms |= set(e.batch.arm.tolist())
+            assert np.all((e.batch.probability > 0) & (e.batch.probability <= 1))
+        assert {"reserve", "start", "explore"} <= arms
+        i, j = np.nonzero(~bought)
+        interval = found.interval(i, j, 0.9)
+        inside += int(np.sum((interval.low <= A[i, j]) & (A[i, j] <= interval.high)))
+        total += len(i)
+        assert "hidden" in found.certificate.checked[0]
+    assert 0.87 < inside / total < 0.93
+
+
+def test_a_small_reserve_promises_nothing():
+    A = random_low_rank(15, 12, 2, 3)
+    found = ew.play(most_informative(A.shape, budget=90, rank=2, reserve=0.2, rng=0), MatrixOracle(A))
+    assert "fewer than 100" in found.report["intervals"]
+    assert "the rule's choices do not matter" in found.certificate.assumes
+
+
+def test_row_means_agree_with_the_dense_posterior(fitted):
+    fit, seen, known = fitted
+    mean, variance = row_means(fit, seen.rows, seen.cols, seen.values)
+    full = np.where(known, seen.to_dense(), fit.to_dense())
+    np.testing.assert_allclose(mean, full.mean(axis=1), rtol=1e-10)
+    U, V = np.column_stack([fit.left, np.ones(12)]), np.column_stack([fit.right, np.ones(9)])
+    for i in range(12):
+        open_ = np.flatnonzero(~known[i])
+        s = V[open_].sum(axis=0)
+        expect = s @ fit.row_cov[i] @ s + sum(U[i] @ fit.col_cov[j] @ U[i] for j in open_)
+        expect += len(open_) * (fit.noise_variance + fit.lack_variance)
+        assert variance[i] == pytest.approx(expect / 81, rel=1e-8)
+
+
+def test_top_two_finds_the_best_row_and_stops_when_sure():
+    rng = np.random.default_rng(1)
+    right = 0
+    for seed in range(10):
+        A = rng.standard_normal((20, 100)) + 0.5 * rng.standard_normal((20, 1))
+        found = ew.play(most_informative(A.shape, budget=600, goal="best", rank=1, rng=seed), MatrixOracle(A))
+        right += found.report["best"] == int(A.mean(axis=1).argmax())
+    assert right >= 8
+    easy = rng.standard_normal((20, 100)) + np.arange(20)[:, None]
+    found = ew.play(top_two(easy.shape, budget=2000, confidence=0.95, rng=0), MatrixOracle(easy))
+    assert found.report["best"] == 19
+    assert found.cost < 400
+    assert found.certificate.value >= 0.95
+
+
+def test_leaderboards_order_rows_and_say_what_is_sure():
+    rng = np.random.default_rng(8)
+    A = rng.standard_normal((12, 80)) + np.repeat([0.0, 3.0], 6)[:, None]
+    run = ew.Run(most_informative(A.shape, budget=480, goal="scores", rank=2, reserve=0.3, rng=3))
+    found = ew.play(run, MatrixOracle(A))
+    bought = Bought.from_run(run)
+    assert len(bought) == 480
+    board = scores(found, bought)
+    assert set(board.order[:6]) == set(range(6, 12))
+    assert np.all(board.best_place <= board.worst_place)
+    assert np.all(board.worst_place[6:] <= 6)
+    assert np.all(board.best_place[:6] >= 7)
+    assert np.mean((board.low <= A.mean(axis=1)) & (A.mean(axis=1) <= board.high)) > 0.7
+    more = next_money(found, bought, 48.0)
+    assert more.cells == 48
+    assert more.then <= more.now
+    told = control(found, bought)
+    assert told.random_error is None or told.rule_error is not None
+    with pytest.raises(DataError, match="nothing was bought yet"):
+        Bought.from_log((2, 2), [], None)
+
+
+def test_an_equal_cost_control_is_told_only_where_it_can_be():
+    A = random_low_rank(30, 25, 2, 4)
+    run = ew.Run(most_informative(A.shape, budget=600, rank=2, reserve=0.15, explore=0.4, rng=3))
+    found = ew.play(run, MatrixOracle(A, 0.1, 1))
+    told = control(found, Bought.from_run(run))
+    assert told.random_error > 0
+    assert told.rule_error > 0
+    assert told.spend > 0
+    run = ew.Run(most_informative(A.shape, budget=600, rank=2, rng=3))
+    told = control(ew.play(run, MatrixOracle(A, 0.1, 1)), Bought.from_run(run))
+    assert told.random_error is None
+    assert "unknown" in told.reason
+
+
+def test_draws_follow_their_weights():
+    counts = np.zeros(20)
+    weight = np.arange(1.0, 21.0)
+    chances = []
+    for seed in range(3000):
+        state = Purchase((4, 5), ew.Prices(), 100.0, None, np.random.default_rng(seed))
+        cells, chance = state.draw(lambda rows: weight.reshape(4, 5)[rows], 5.0)
+        assert len(cells) == 5
+        counts[cells] += 1
+        chances.append(np.sum(1.0 / chance))
+    assert np.corrcoef(counts, weight)[0, 1] > 0.97
+    assert np.mean(chances) == pytest.approx(20, rel=0.05)  # one over probability counts the cells
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"goal": "most"}, "goal must be all, scores or best, got 'most'"),
+        ({"rule": "guess"}, "rule must be gain, random"),
+        ({"budget": -1.0}, "budget must be finite and not below 0, got -1"),
+        ({"reserve": 1.0}, "reserve must be in 0..1"),
+        ({"growth": 1.0}, "growth must be above 1"),
+        ({"shape": (0, 3)}, "shape must be two numbers above 0"),
+        ({"available": np.zeros((3, 3))}, "available must say for each"),
+    ],
+)
+def test_bad_parameters_are_refused_at_once(extra, words):
+    with pytest.raises(ParameterError, match=words):
+        most_informative(**{"shape": (4, 4), "budget": 5.0, **extra})
+
+
+@pytest.mark.parametrize("budget", [0.0, 1.0, 3.0])
+def test_a_tiny_budget_still_gives_an_answer(budget):
+    found = ew.play(most_informative((5, 4), budget=budget, rng=0), MatrixOracle(np.ones((5, 4))))
+    assert found.cost <= budget
+    assert found.shape == (5, 4)
