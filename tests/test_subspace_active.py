@@ -391,3 +391,24 @@ def test_rivals_refuse():
         grouse(np.full((3, 4), np.nan), 2)
     with pytest.raises(ParameterError, match="forget"):
         petrels(X, 2, forget=0.0)
+
+
+# ---------------------------------------------------------------- reproduction
+
+
+@pytest.mark.parametrize("name", ["price", "regime", "one-attribute", "single"])
+def test_quick_figures(name, tmp_path):
+    from entrywise.reproduce.subspace import FIGURES
+
+    claims = FIGURES[name](tmp_path, True, lambda words: None)
+    assert all(claim.found for claim in claims)
+    assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+    assert len((tmp_path / f"{name}.csv").read_text().splitlines()) > 2
+
+
+def test_quick_figure_of_real_sensors(data_folder, tmp_path):
+    from entrywise.reproduce.subspace import FIGURES
+
+    claims = {claim.claim: claim for claim in FIGURES["air"](tmp_path, True, lambda words: None)}
+    assert claims["choosing attributes helps"].holds
+    assert claims["better than filling with zeros"].holds
