@@ -100,7 +100,7 @@ def stream(N, T, seed, k=5):
 
 def speed(bars, quick, steady):
     MatrixWinnow(0.447).follow(*stream(20, 50, 0))  # compiled, or loaded
-    T = 1000 if quick else 3000
+    T = 800 if quick else 1500
     rows, cols, labels = np.array(bicluster_trials(200, 200, 5, 5, 0.0, seed=11)[:T]).T
     _, slow = literal(200, 200, rows, cols, labels, 0.447)
     start = time.process_time()
