@@ -64,6 +64,7 @@ def one(X, labels, seed, rows, name):
     tens = [neighbour_accuracy(kernel_pca(k, 10), labels) for k in (K, greedy, soft)]
     error = [np.linalg.norm(k.to_dense() - K) / np.linalg.norm(K) for k in (greedy, soft)]
     rows.append((name, seed, *scores, *tens, *error, at))
+    print(*(f"{x:.4g}" if isinstance(x, float) else x for x in rows[-1]), flush=True)
     return scores
 
 

@@ -10,6 +10,7 @@ import typer
 from entrywise.cli._shared import Format, FormatOption, emit, say
 
 PAPERS: dict[str, str] = {  # name of the command -> module under entrywise.reproduce
+    "active-psd": "active_psd",
     "binary": "binary",
     "rank-one": "rank_one",
     "subspace": "subspace",
