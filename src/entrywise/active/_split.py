@@ -116,10 +116,10 @@ class Problem:
         a new direction, the rank is not known yet.
         """
         new = self.rank >= held - 1
-        k = self.rank + (2 if new else 0)
+        k = self.rank + (2 if new else 1)  # few columns show too few directions rather than too many
         if not new and money / self.entry_price >= PLENTY * k * (self.m + self.n - k):
             return 0
-        return min(self.n, math.ceil(1.5 * (k + 1)) + 2, int(0.7 * money / self.column_price))
+        return min(self.n, math.ceil(1.5 * k) + 2, int(0.7 * money / self.column_price))
 
     def entries_suffice(self, money: float) -> bool:
         """Tell whether no column pays at any rank up to six, and buying a few to find out is dear."""
@@ -157,7 +157,7 @@ def estimate_rank(C: Array, noise: float) -> tuple[int, float]:
     m, d = C.shape
     s = np.linalg.svd(C, compute_uv=False)
     if not len(s) or s[0] <= 0:
-        return 0, 0.0
+        return 1, 0.0
     floor = s[0] * max(m, d) * np.finfo(float).eps
     k = int(np.sum(s > max(noise * 1.02 * (math.sqrt(m) + math.sqrt(d)), floor)))
     lack = 0.0

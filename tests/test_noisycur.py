@@ -1,0 +1,412 @@
+"""noisy_cur and its rivals: exact recovery, the budget to the cent, both ends of it, failed answers, bad input, intervals."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import entrywise as ew
+from entrywise import gallery
+from entrywise.active import cur_plus, literal_noisy_cur, noisy_cur, split_nuclear_norm, two_phase
+from entrywise.active.nnsplit import least_nuclear_norm
+from entrywise.checks import plans
+from entrywise.exceptions import ParameterError
+from entrywise.gallery import random_low_rank
+from entrywise.oracles import MatrixOracle, TwoCostOracle
+from entrywise.queries import Prices
+from entrywise.reproduce._twocost import contests, error, played, synthetic
+from entrywise.results import Corrected, LowRank
+from entrywise.run import Run
+
+NOISE = {"column": 0.2, "entry": 0.05}
+
+
+def oracle_for(A, seed=0, noise=NOISE):
+    return TwoCostOracle(A, entry_noise=noise["entry"], column_noise=noise["column"], rng=seed)
+
+
+# exact recovery
+
+
+@pytest.mark.parametrize(("m", "n", "rank"), [(30, 20, 3), (20, 30, 5), (9, 4, 1), (50, 8, 8)])
+def test_exact_instruments_and_r_columns_with_r_cells_recover_the_matrix(m, n, rank):
+    A = random_low_rank(m, n, rank, 1)
+    prices = Prices(column=m / 4)
+    budget = rank * m / 4 + rank * (n - rank)
+    oracle = oracle_for(A, noise={"column": 0.0, "entry": 0.0})
+    found = ew.play(noisy_cur((m, n), prices, noise=0.0, budget=budget, rank=rank, rng=0), oracle)
+    np.testing.assert_allclose(found.to_dense(), A, atol=1e-10 * np.abs(A).max())
+    assert found.cost <= budget
+    assert (found.report["columns"], found.report["cells"]) == (rank, rank * (n - rank))
+
+
+def test_exact_instruments_find_the_rank_and_leave_the_rest_of_the_money():
+    A = random_low_rank(40, 30, 4, 2)
+    oracle = oracle_for(A, noise={"column": 0.0, "entry": 0.0})
+    found = ew.play(noisy_cur((40, 30), Prices(column=10), noise=0.0, budget=600, rng=0), oracle)
+    np.testing.assert_allclose(found.to_dense(), A, atol=1e-10 * np.abs(A).max())
+    assert found.rank == 4
+    assert found.cost == 5 * 10 + 5 * 25  # one column and one cell a column more than needed, to check
+    assert found.certificate is not None
+    assert found.certificate.checked
+
+
+def test_exact_instruments_of_a_matrix_without_low_rank_fall_back_to_the_fit():
+    A = np.random.default_rng(0).standard_normal((20, 12)) + 5
+    oracle = oracle_for(A, noise={"column": 0.0, "entry": 0.0})
+    found = ew.play(noisy_cur((20, 12), Prices(column=5), noise=0.0, budget=90, rng=0), oracle)
+    assert found.report["estimator"] == "bayes"
+    assert error(found.to_dense(), A) < 0.25
+    assert found.cost <= 90
+
+
+def test_scale_does_not_matter():
+    A = random_low_rank(30, 24, 2, 3)
+    errors = []
+    for scale in (1e-9, 1.0, 1e9):
+        noise = {k: v * scale for k, v in NOISE.items()}
+        plan = noisy_cur((30, 24), Prices(column=6), noise=noise, budget=240, rng=0)
+        errors.append(error(ew.play(plan, oracle_for(A * scale, noise=noise)).to_dense(), A * scale))
+    np.testing.assert_allclose(errors, errors[0], rtol=1e-4)
+
+
+# money
+
+
+@given(
+    m=st.integers(2, 14), n=st.integers(2, 12), share=st.floats(0.02, 1.6), alpha=st.floats(0.05, 1.0),
+    ratio=st.floats(1.0, 50.0), unknown=st.booleans(), seed=st.integers(0, 50),
+)  # fmt: skip
+def test_never_overspends_and_leaves_less_than_an_entry(m, n, share, alpha, ratio, unknown, seed):
+    A = random_low_rank(m, n, min(2, m, n), seed)
+    budget = max(share * m * n, 1.0)
+    noise = {"column": 0.2 * ratio**0.5, "entry": 0.2}
+    prices = Prices(column=max(alpha * m, 0.01))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        plan = noisy_cur((m, n), prices, noise=None if unknown else noise, budget=budget, rng=seed)
+        run = Run(plan)
+        found = ew.play(run, oracle_for(A, seed, noise))
+    assert found.cost <= budget * (1 + 1e-9)
+    bought = {(int(i), int(j)) for b, _ in run.log if b.mode == "entry" for i, j in zip(b.rows, b.cols, strict=True)}
+    assert len(bought) == m * n or budget - found.cost < 1.0 + 1e-6
+    assert np.all(np.isfinite(found.to_dense()))
+
+
+def test_a_budget_below_one_column_buys_entries_alone():
+    A = random_low_rank(40, 30, 2, 0)
+    found = ew.play(noisy_cur((40, 30), Prices(column=39), noise=NOISE, budget=38, rng=0), oracle_for(A))
+    assert (found.report["columns"], found.report["cells"], found.cost) == (0, 38, 38.0)
+
+
+def test_every_column_affordable_buys_them_all_and_the_rest_in_entries():
+    A = random_low_rank(40, 30, 2, 0)
+    found = ew.play(noisy_cur((40, 30), Prices(column=1), noise=NOISE, budget=500, rng=0), oracle_for(A))
+    assert (found.report["columns"], found.report["cells"], found.cost) == (30, 470, 500.0)
+
+
+def test_a_budget_beyond_everything_buys_every_entry_once():
+    A = random_low_rank(12, 10, 2, 0)
+    found = ew.play(noisy_cur((12, 10), Prices(column=3), noise=NOISE, budget=1000, rng=0), oracle_for(A))
+    assert found.report["cells"] == 120
+    assert error(found.to_dense(), A) < 0.06
+
+
+def test_prices_for_each_column_and_entry():
+    rng = np.random.default_rng(0)
+    A = random_low_rank(30, 20, 2, 0)
+    prices = Prices(entry=rng.uniform(0.5, 2.0, (30, 20)), column=rng.uniform(4, 9, (1, 20)))
+    found = ew.play(noisy_cur((30, 20), prices, noise=NOISE, budget=150, rng=0), oracle_for(A))
+    assert 145 < found.cost <= 150 * (1 + 1e-9)
+    assert error(found.to_dense(), A) < 0.4
+
+
+def test_known_entries_are_free():
+    A = random_low_rank(30, 20, 2, 0)
+    known = ew.Observations.from_triplets(*np.nonzero(np.ones((30, 4))), A[:, :4].ravel(), (30, 20))
+    plan = noisy_cur((30, 20), Prices(column=8), noise=NOISE, budget=120, rng=0)
+    assert ew.play(plan, oracle_for(A), known=known).cost < ew.play(plan, oracle_for(A)).cost == 120.0
+
+
+# what comes back
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["low noise", "high noise"])
+def test_beats_the_literal_algorithm_at_its_best_on_the_papers_matrices(which):
+    c = contests("synthetic", synthetic(), 4)[which]
+    seeds = range(4)
+    ours, literal = [], {d: [] for d in (14, 18, 22, 26)}
+    for seed in seeds:
+        A = c.matrix(seed)
+        common = {"shape": A.shape, "prices": c.prices(80), "budget": c.budget(A), "rng": seed}
+        ours.append(error(played(c, noisy_cur(noise=c.noise, **common), A, seed)[0].to_dense(), A))
+        for d, kept in literal.items():
+            kept.append(error(played(c, literal_noisy_cur(columns=d, **common), A, seed)[0].to_dense(), A))
+    assert np.mean(ours) < 0.8 * min(np.mean(kept) for kept in literal.values())
+
+
+def test_intervals_cover_entries_that_were_not_seen():
+    c = contests("synthetic", synthetic(), 4)[0]
+    inside, count = 0, 0
+    for seed in range(6):
+        A = c.matrix(seed)
+        plan = noisy_cur(A.shape, c.prices(80), noise=c.noise, budget=c.budget(A), rng=seed)
+        found, run = played(c, plan, A, seed)
+        unseen = np.ones(A.shape, bool)
+        for batch, _ in run.log:
+            unseen[batch.rows, batch.cols] = False
+        low, high = found.interval(*np.nonzero(unseen), 0.9, of="truth")
+        inside += int(np.sum((low <= A[unseen]) & (A[unseen] <= high)))
+        count += int(unseen.sum())
+    assert 0.84 < inside / count < 0.96
+
+
+def test_unknown_noise_is_found_from_repeats():
+    A = random_low_rank(60, 40, 2, 5)
+    noise = {"column": 0.5, "entry": 0.1}
+    found = ew.play(noisy_cur((60, 40), Prices(column=12), budget=700, rng=0), oracle_for(A, 1, noise))
+    assert found.report["column_noise"] == pytest.approx(0.5, rel=0.3)
+    assert found.report["entry_noise"] == pytest.approx(0.1, rel=0.5)
+    assert found.cost <= 700
+    assert error(found.to_dense(), A) < 0.25
+
+
+def test_what_no_low_rank_matrix_explains_is_kept_where_it_was_seen():
+    rng = np.random.default_rng(0)
+    A = random_low_rank(200, 40, 2, 0) + 1.5 * rng.standard_normal((200, 40))
+    noise = {"column": 0.3, "entry": 0.05}
+    found = ew.play(noisy_cur((200, 40), Prices(column=40), noise=noise, budget=1600, rng=0), oracle_for(A, 1, noise))
+    assert isinstance(found, Corrected)
+    assert found.report["lack_of_fit"] == pytest.approx(1.5, rel=0.15)
+    i, j = np.divmod(found.seen, 40)
+    assert np.sqrt(np.mean((found.entries(i, j) - A[i, j]) ** 2)) < 0.32
+    assert np.sqrt(np.mean((found.plain().entries(i, j) - A[i, j]) ** 2)) > 1.0
+    assert found.deviation(i, j, of="truth").max() < 0.5 < found.plain().deviation(i, j, of="truth").min()
+
+
+def test_failed_answers_are_left_out():
+    A = random_low_rank(40, 30, 2, 0)
+    inner, rng = oracle_for(A), np.random.default_rng(3)
+
+    def flaky(batch):
+        return [None if rng.random() < 0.1 else y for y in inner(batch)]
+
+    plan = noisy_cur((40, 30), Prices(column=8), noise=NOISE, budget=400, rng=0)
+    assert error(ew.play(plan, flaky).to_dense(), A) < 0.3
+    literal = literal_noisy_cur((40, 30), Prices(column=8), columns=12, budget=400, rng=0)
+    assert np.all(np.isfinite(ew.play(literal, flaky).to_dense()))
+
+
+def test_when_every_answer_fails_the_result_is_zero():
+    plan = noisy_cur((12, 10), Prices(column=3), noise=NOISE, budget=60, rng=0)
+    found = ew.play(plan, lambda batch: [None] * len(batch))
+    assert np.all(found.to_dense() == 0)
+
+
+@pytest.mark.parametrize("value", [0.0, 7.5])
+def test_a_constant_matrix(value):
+    plan = noisy_cur((20, 10), Prices(column=5), noise=0.0, budget=80, rng=0)
+    found = ew.play(plan, MatrixOracle(np.full((20, 10), value)))
+    np.testing.assert_allclose(found.to_dense(), value, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (8, 1), (1, 1), (2, 2)])
+def test_the_smallest_shapes(shape):
+    A = random_low_rank(*shape, 1, 0) + 2
+    found = ew.play(noisy_cur(shape, Prices(column=shape[0] / 2), noise=NOISE, budget=6, rng=0), oracle_for(A))
+    assert found.shape == shape
+    assert np.all(np.isfinite(found.to_dense()))
+
+
+def test_the_modes_are_visible_in_what_is_asked():
+    run = Run(noisy_cur((40, 30), Prices(column=8), noise=NOISE, budget=300, rng=0))
+    oracle, modes = oracle_for(random_low_rank(40, 30, 2, 0)), []
+    while not run.finished:
+        modes.append(run.ask().mode)
+        run.tell(oracle(run.ask()))
+    assert "column" in modes
+    assert modes[-1] == "entry"
+
+
+# the literal algorithm and the rivals
+
+
+def test_literal_estimator_of_noisy_cur_is_the_literal_plan():
+    A = random_low_rank(40, 30, 2, 0)
+    one = ew.play(
+        noisy_cur((40, 30), Prices(column=8), columns=10, budget=300, estimator="literal", rng=0), oracle_for(A)
+    )
+    two = ew.play(literal_noisy_cur((40, 30), Prices(column=8), columns=10, budget=300, rng=0), oracle_for(A))
+    np.testing.assert_array_equal(one.to_dense(), two.to_dense())
+
+
+def test_literal_without_columns_takes_the_forecast():
+    found = ew.play(
+        noisy_cur((40, 30), Prices(column=8), noise=NOISE, budget=300, estimator="literal", rng=0),
+        oracle_for(random_low_rank(40, 30, 2, 0)),
+    )
+    assert 1 <= found.report["columns"] <= 33
+
+
+def test_literal_solves_the_ridge_problem_it_states():
+    A = random_low_rank(40, 30, 3, 0)
+    run = Run(literal_noisy_cur((40, 30), Prices(column=8), columns=9, budget=300, penalty=0.7, rng=0))
+    found = ew.play(run, oracle_for(A))
+    (columns, c), (rows, y) = run.log
+    C = c.reshape(9, 40).T
+    U = np.linalg.svd(C, full_matrices=False)[0]
+    p = 0.5 * (U**2).sum(axis=1) / 9 + 0.5 / 40
+    I = rows.rows.reshape(-1, 30)[:, 0]
+    scale = 1 / np.sqrt(len(I) * p[I])
+    SC, SY = scale[:, None] * C[I], scale[:, None] * y.reshape(-1, 30)
+    X = np.linalg.solve(SC.T @ SC + 0.7 * np.eye(9), SC.T @ SY)
+    np.testing.assert_allclose(found.to_dense(), C @ X, atol=1e-10)
+    assert len(I) == (300 - 9 * 8) // 30
+    assert columns.mode == "column"
+
+
+def test_code_variant_overwrites_the_precise_rows():
+    A = random_low_rank(40, 30, 3, 0)
+    run = Run(literal_noisy_cur((40, 30), Prices(column=8), columns=9, budget=300, variant="code", rng=0))
+    found = ew.play(run, oracle_for(A))
+    (columns, _), (rows, y) = run.log
+    J, I = columns.cols[::40], rows.rows[::30]
+    np.testing.assert_array_equal(found.left[I], y.reshape(-1, 30)[:, J])
+    assert len(set(J)) == 9
+    assert len(set(I)) == len(I)
+
+
+def test_cur_plus_is_exact_without_noise_and_buys_rows_whole_where_they_have_a_price():
+    A = random_low_rank(40, 30, 3, 4)
+    oracle = TwoCostOracle(A, entry_noise=0.0, column_noise=0.0, row_noise=0.0, rng=0)
+    plan = cur_plus((40, 30), Prices(column=8, row=8), columns=5, rank=3, budget=200, rng=0)
+    run = Run(plan)
+    found = ew.play(run, oracle)
+    np.testing.assert_allclose(found.to_dense(), A, atol=1e-9)
+    assert [b.mode for b, _ in run.log] == ["column", "row", "entry"]
+    assert found.cost == 200
+
+
+@pytest.mark.parametrize("axis", [0, 1], ids=["rows", "columns"])
+def test_two_phase_looks_more_at_heavy_lines_and_uses_both_phases(axis):
+    A = np.ones((60, 40))
+    A[(3, slice(None)) if axis == 0 else (slice(None), 3)] = 30.0
+    run = Run(two_phase((60, 40), budget=800, rank=1, rng=0))
+    found = ew.play(run, MatrixOracle(A))
+    first, second = (b for b, _ in run.log)
+    assert len(first) == len(second) == 400
+    assert not {*zip(first.rows, first.cols, strict=True)} & {*zip(second.rows, second.cols, strict=True)}
+    heavy, again = (np.mean((b.rows if axis == 0 else b.cols) == 3) for b in (first, second))
+    assert again > 3 * heavy > 0
+    assert found.report["cells"] == 800
+
+
+def test_split_nuclear_norm_meets_both_constraints_and_nothing_smaller_does():
+    rng = np.random.default_rng(0)
+    Y = random_low_rank(14, 10, 2, 0) + 0.1 * rng.standard_normal((14, 10))
+    of = rng.integers(0, 3, Y.shape).astype(np.int8)
+    radius = [0.8, 0.3]
+    U, V, _ = least_nuclear_norm(Y, of, radius, 4000)
+    Z = U @ V.T
+    for mark, r in zip((1, 2), radius, strict=True):
+        assert np.linalg.norm((Z - Y)[of == mark]) <= r * 1.01
+    cvxpy = pytest.importorskip("cvxpy")
+    X = cvxpy.Variable(Y.shape)
+    bounds = [cvxpy.norm(cvxpy.multiply(of == k + 1, X - Y), "fro") <= r for k, r in enumerate(radius)]
+    best = cvxpy.Problem(cvxpy.Minimize(cvxpy.normNuc(X)), bounds).solve(solver="SCS", eps=1e-6)
+    assert np.linalg.norm(Z, "nuc") == pytest.approx(best, rel=2e-3)
+
+
+@pytest.mark.parametrize("law", plans.LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize(
+    "extra",
+    [{"noise": None}, {"noise": 0.0}, {"estimator": "literal", "columns": 4}, {"columns": 0}, {"rank": 2}],
+    ids=["unknown noise", "no noise", "literal", "entries only", "rank given"],
+)
+def test_variants_obey_the_laws(extra, law):
+    given_ = {"shape": (12, 10), "prices": Prices(column=4), "noise": NOISE, "budget": 70, "rng": 0} | extra
+    law(noisy_cur(**given_), gallery.two_cost_oracle)
+
+
+# bad input, one clear line each
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"prices": Prices(column=41)}, "must not cost more than its 40 entries"),
+        ({"prices": Prices()}, "needs a price for column"),
+        ({"prices": {"column": 3}}, "must be Prices"),
+        ({"budget": 0.5, "prices": Prices(column=2)}, "must pay for one entry"),
+        ({"budget": -3}, "budget of noisy_cur must be finite and above 0"),
+        ({"budget": float("nan")}, "budget of noisy_cur must be finite"),
+        ({"noise": {"column": -1.0}}, "noise of column is a standard deviation"),
+        ({"noise": {"colum": 1.0}}, "keys column and entry"),
+        ({"shape": (0, 3)}, "two numbers above 0"),
+        ({"shape": 5}, "must be two numbers"),
+        ({"columns": 31}, "columns of noisy_cur must be in 0..30"),
+        ({"rank": 31}, "rank of noisy_cur must be in 0..30"),
+        ({"estimator": "ridge"}, "estimator must be bayes or literal"),
+        ({"penalty": 1.0}, "penalty belongs to"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(change, words):
+    given_ = {"shape": (40, 30), "prices": Prices(column=8), "noise": NOISE, "budget": 300, "rng": 0} | change
+    with pytest.raises(ParameterError, match=words) as caught:
+        noisy_cur(**given_)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("price", [0.0, -2.0, float("inf")])
+def test_prices_must_be_above_zero(price):
+    with pytest.raises(ParameterError, match="price of column must be finite and above 0"):
+        Prices(column=price)
+
+
+def test_columns_more_precise_than_entries_are_allowed_with_a_warning():
+    with pytest.warns(UserWarning, match="columns dominate"):
+        plan = noisy_cur((40, 30), Prices(column=8), noise={"column": 0.05, "entry": 0.2}, budget=300, rng=0)
+    A = random_low_rank(40, 30, 2, 0)
+    with pytest.warns(UserWarning, match="columns dominate"):
+        found = ew.play(plan, oracle_for(A, noise={"column": 0.05, "entry": 0.2}))
+    assert found.report["columns"] >= 28
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda p: literal_noisy_cur((40, 30), p, columns=37, budget=300), "one row of 30 entries"),
+        (lambda p: literal_noisy_cur((40, 30), p, columns=5, budget=300, penalty=0.0), "penalty must be"),
+        (lambda p: cur_plus((40, 30), p, columns=3, rank=4, budget=300), "rank of cur_plus must be in 1..3"),
+        (lambda p: cur_plus((40, 30), p, columns=20, rank=4, budget=300), "must pay for 20 columns and 20 rows"),
+        (lambda p: two_phase((40, 30), p, rank=2, budget=0.5), "must pay for one entry"),
+        (lambda p: split_nuclear_norm((40, 30), p, columns=3, noise=None, budget=300), "must know both noises"),
+        (lambda p: noisy_cur((40, 30), p, budget=30, estimator="literal"), "one column and one row"),
+    ],
+)
+def test_rivals_refuse_bad_input(make, words):
+    with pytest.raises(ParameterError, match=words):
+        make(Prices(column=8))
+
+
+def test_corrected_results_agree_with_themselves_and_survive_saving(tmp_path):
+    rng = np.random.default_rng(0)
+    found = LowRank(
+        rng.standard_normal((6, 2)), rng.standard_normal((5, 2)), np.ones(6), np.arange(5.0), lack_variance=0.4
+    )
+    seen = ew.Observations.from_triplets([5, 0, 3], [1, 4, 2], [9.0, 8.0, 7.0], (6, 5), noise=np.array([0.0, 0.2, 5.0]))
+    fixed = Corrected.of(found, seen)
+    i, j = np.indices((6, 5))
+    np.testing.assert_allclose(fixed.to_dense(), fixed.entries(i, j))
+    np.testing.assert_allclose(fixed @ np.arange(5.0), fixed.to_dense() @ np.arange(5.0))
+    assert fixed.entry(5, 1) == pytest.approx(9.0)
+    share = 0.4 / (0.4 + 0.04)
+    assert fixed.entry(0, 4) == pytest.approx(share * 8.0 + (1 - share) * found.entry(0, 4))
+    assert fixed.entry(2, 2) == found.entry(2, 2)
+    fixed.save(tmp_path / "found.npz")
+    back = ew.LowRank.load(tmp_path / "found.npz")
+    np.testing.assert_array_equal(back.to_dense(), fixed.to_dense())

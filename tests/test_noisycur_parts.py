@@ -1,0 +1,247 @@
+"""The parts of the two-cost plans: ridge paths, the joint posterior, the split, and the paper's bounds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import entrywise as ew
+import entrywise.linalg.ridge as ridge
+from entrywise.active._split import Problem, estimate_rank, problem_from_columns, spread_rows, water_fill
+from entrywise.bounds.noisycur import (
+    budgets,
+    corollary1,
+    lemma1,
+    required_columns,
+    required_rows,
+    shrinkage,
+    theorem1,
+    traits,
+)
+from entrywise.exceptions import ParameterError
+from entrywise.gallery import random_low_rank
+from entrywise.linalg.jointcov import joint_variance
+from entrywise.linalg.ridge import ridge_path
+
+# ridge paths
+
+
+@given(s=st.integers(1, 9), d=st.integers(1, 9), n=st.integers(1, 4), power=st.integers(-6, 6), seed=st.integers(0, 99))
+def test_leave_one_out_is_leaving_one_out(s, d, n, power, seed):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((s, d)) * 10.0**power, rng.standard_normal((s, n))
+    penalties = np.geomspace(1e-3, 10, 5) * 100.0**power
+    path = ridge_path(X, Y, penalties)
+    for penalty, found in zip(penalties, path.error, strict=True):
+        total = 0.0
+        for i in range(s):
+            keep = np.arange(s) != i
+            G = X[keep].T @ X[keep] + penalty * np.eye(d)
+            total += float(np.sum((Y[i] - X[i] @ np.linalg.solve(G, X[keep].T @ Y[keep])) ** 2))
+        assert found == pytest.approx(total / Y.size, rel=1e-6)
+        Z = np.linalg.solve(X.T @ X + penalty * np.eye(d), X.T @ Y)
+        np.testing.assert_allclose(path.solution(penalty), Z, rtol=1e-6, atol=1e-9 * np.abs(Z).max())
+
+
+@pytest.mark.parametrize(("s", "d"), [(40, 60), (60, 40), (30, 30)])
+def test_interpolated_paths_have_the_same_errors(s, d, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((s, d)) * np.geomspace(1, 1e-4, d)
+    Y = X @ rng.standard_normal((d, 12)) + 1e-3 * rng.standard_normal((s, 12))
+    penalties = np.geomspace(1e-7, 10, 500) * np.linalg.norm(X, 2) ** 2
+    monkeypatch.setattr(ridge, "_SMALL", math.inf)
+    exact = ridge_path(X, Y, penalties)
+    monkeypatch.setattr(ridge, "_SMALL", 0)
+    quick = ridge_path(X, Y, penalties)
+    np.testing.assert_allclose(quick.error, exact.error, rtol=1e-7)
+    assert quick.best == exact.best
+
+
+def test_ridge_path_refuses_bad_input():
+    with pytest.raises(ParameterError, match="same rows"):
+        ridge_path(np.ones((3, 2)), np.ones((4, 1)), np.ones(1))
+    with pytest.raises(ParameterError, match="above 0"):
+        ridge_path(np.ones((3, 2)), np.ones((3, 1)), np.array([1.0, 0.0]))
+
+
+# the joint posterior
+
+
+@given(m=st.integers(1, 6), n=st.integers(1, 6), k=st.integers(1, 2), seed=st.integers(0, 99))
+def test_joint_variance_is_that_of_the_whole_curvature(m, n, k, seed):
+    rng = np.random.default_rng(seed)
+    q = k + 1
+    U, V = rng.standard_normal((m, k)), rng.standard_normal((n, k))
+    W = np.where(rng.random((m, n)) < 0.6, 5 * rng.random((m, n)), 0.0)
+    SU, SV = (np.diag(rng.uniform(0.5, 2, q)) + 0.1 for _ in range(2))
+    G, A = np.column_stack([U, np.ones(m)]), np.column_stack([V, np.ones(n)])
+    H = np.kron(np.diag(np.r_[np.ones(m), np.zeros(n)]), np.linalg.inv(SU))
+    H += np.kron(np.diag(np.r_[np.zeros(m), np.ones(n)]), np.linalg.inv(SV))
+    slope = np.zeros((m, n, m + n, q))
+    for i in range(m):
+        for j in range(n):
+            slope[i, j, i], slope[i, j, m + j] = A[j], G[i]
+    slope = slope.reshape(m, n, -1)
+    H += np.einsum("ij,ija,ijb->ab", W, slope, slope)
+    S = np.linalg.inv(H)
+    blocks = S.reshape(m + n, q, m + n, q)
+    expected = np.einsum("ija,ab,ijb->ij", slope, S, slope)
+    for i in range(m):
+        for j in range(n):
+            expected[i, j] += np.sum(blocks[i, :k, i, :k] * blocks[m + j, :k, m + j, :k])
+    np.testing.assert_allclose(joint_variance(U, V, W, SU, SV), expected, rtol=1e-6)
+
+
+# the split
+
+
+def problem(**change):
+    given_ = {
+        "m": 80, "n": 60, "column_price": 16.0, "entry_price": 1.0, "column_variance": 0.05, "entry_variance": 0.01,
+        "rank": 3, "signal": 0.16,
+    }  # fmt: skip
+    return Problem(**given_ | change)
+
+
+def test_the_closed_form_agrees_with_what_the_fit_achieves():
+    c, noise = [], {"column": 0.3, "entry": 0.1}
+    for seed in range(4):
+        A = random_low_rank(80, 60, 3, seed)
+        oracle = ew.oracles.TwoCostOracle(A, entry_noise=0.1, column_noise=0.3, rng=seed)
+        plan = ew.active.noisy_cur((80, 60), ew.Prices(column=16), noise=noise, budget=720, columns=25, rng=seed)
+        c.append(np.mean((ew.play(plan, oracle).to_dense() - A) ** 2))
+    expected = problem(column_variance=0.09, signal=1.0).split(25, 720).error
+    assert math.sqrt(np.mean(c)) == pytest.approx(expected, rel=0.15)
+
+
+def test_more_money_more_precision_and_fewer_directions_lower_the_error():
+    best = problem().best(720).error
+    assert problem().best(900).error < best < problem().best(500).error
+    assert problem(column_variance=0.02).best(720).error < best
+    assert problem(entry_variance=0.002).best(720).error < best
+    assert problem(rank=2).best(720).error < best < problem(rank=5).best(720).error
+    assert problem().marginal(720) > 0
+
+
+def test_splits_at_both_ends():
+    assert problem().best(10).columns == 0
+    assert problem(column_price=0.5).best(720).columns == 60
+    assert problem(entry_variance=1e-6, column_variance=4.0, column_price=70.0).best(2500).columns == 0
+    cheap = problem().best(720)
+    assert cheap.columns * 16 + cheap.cells <= 720
+
+
+def test_columns_pay_for_themselves_where_no_low_rank_matrix_fits():
+    plain, lacking = problem(entry_variance=1e-3), problem(entry_variance=1e-3, lack=2.0)
+    assert lacking.best(720).columns > plain.best(720).columns
+    assert lacking.best(720).error > plain.best(720).error
+
+
+def test_estimated_rank():
+    rng = np.random.default_rng(0)
+    for rank in (1, 3, 6):
+        C = 2 * random_low_rank(80, 20, rank, rng) + 0.2 * rng.standard_normal((80, 20))
+        assert estimate_rank(C, 0.2)[0] == rank
+    assert estimate_rank(np.zeros((5, 3)), 0.1) == (1, 0.0)
+    noisy = 5 * random_low_rank(300, 40, 2, rng) + rng.standard_normal((300, 40))
+    k, lack = estimate_rank(noisy, 0.1)
+    assert k == 2
+    assert lack == pytest.approx(1.0, rel=0.15)
+
+
+def test_signal_is_about_the_mean_of_each_row():
+    rng = np.random.default_rng(0)
+    C = 100 * np.ones((80, 30)) + 0.5 * random_low_rank(80, 30, 3, rng) + 0.1 * rng.standard_normal((80, 30))
+    found = problem_from_columns(problem(column_variance=0.01), C)
+    assert found.signal == pytest.approx(0.25, rel=0.25)
+
+
+@given(
+    m=st.integers(1, 12),
+    n=st.integers(1, 9),
+    cells=st.integers(0, 130),
+    held=st.integers(0, 9),
+    seed=st.integers(0, 20),
+)
+def test_cells_are_distinct_new_and_as_many_as_asked(m, n, cells, held, seed):
+    rng = np.random.default_rng(seed)
+    taken = rng.random((m, n)) < 0.2
+    columns = np.arange(min(held, n))
+    count = water_fill(problem(m=m, n=n), columns, taken.sum(axis=0), cells, rng)
+    rows, cols = spread_rows(taken, count, rng)
+    assert len(rows) == min(cells, m * n - taken.sum())
+    assert len({*zip(rows.tolist(), cols.tolist(), strict=True)}) == len(rows)
+    assert not taken[rows, cols].any()
+
+
+def test_cells_go_to_columns_that_were_not_bought_and_spread_over_rows():
+    rng = np.random.default_rng(0)
+    taken = np.zeros((80, 60), bool)
+    count = water_fill(problem(), np.arange(20), taken.sum(axis=0), 240, rng)
+    assert count[:20].sum() == 0
+    assert set(count[20:]) == {6}
+    rows, _ = spread_rows(taken, count, rng)
+    assert np.ptp(np.bincount(rows, minlength=80)) <= 1
+
+
+def test_a_column_gets_at_least_twice_its_unknowns_before_the_bought_ones_get_any():
+    narrow = problem(column_variance=1.0, entry_variance=0.01)  # parity would be 0.8 cells
+    assert narrow.cap() == 2 * (narrow.rank + 1)
+
+
+# the paper's theory
+
+
+def test_requirements_by_hand():
+    of = traits(np.ones((50, 40)))
+    e, d = 0.5, 0.1
+    span = (6 + 2 * e) / (3 * e**2) * 1.0 * math.log(1 / d)
+    noise = 8 * (1 + d) ** 2 / ((1 - e) * e) * 0.3**2
+    assert required_columns(of, 0.3, e, d) == pytest.approx(max(span, noise))
+    assert required_rows(10, e, d) == pytest.approx((6 + 2 * e) / (3 * e**2) * 20 * math.log(100))
+    assert shrinkage(e, 0.0, 1.0) == 0.0
+    assert shrinkage(e, 2.0, 3.0) == pytest.approx(2 * 3 * (2 / (1.5 * 9 + 2)) ** 2)
+    assert corollary1(1.0, 2.0, 3.0, 4.0, 0.5, 0.0, 1.0) == pytest.approx(1 + 8 * 7)
+
+
+def test_lemma_holds_on_draws():
+    rng = np.random.default_rng(0)
+    A = 3 * random_low_rank(200, 100, 2, rng)
+    C = A[:, :60]
+    epsilon, chance = lemma1(np.linalg.svd(C, compute_uv=False)[1], 0.2, 200, 0.3)
+    assert epsilon < 1
+    assert chance > 0.99
+    Q = np.linalg.qr(C + 0.2 * rng.standard_normal(C.shape))[0]
+    assert np.linalg.norm(A - Q @ (Q.T @ A)) ** 2 <= epsilon * np.linalg.norm(A) ** 2
+
+
+def test_the_theorem_is_vacuous_at_the_papers_budgets_and_not_for_a_huge_matrix():
+    of = traits(np.random.default_rng(0).normal(5, 1, (80, 60)), rank=4)
+    vacuous = theorem1(of, 20, 6, noise={"column": 0.22, "entry": 0.1})
+    assert vacuous.vacuous
+    assert "fewer than any epsilon" in vacuous.checked[-1]
+    one = traits(np.ones((60, 50)))
+    big = type(one)(10**7, 10**7, 1, 1.0, 1.0, 1.0, 1e14, 1e7)
+    found = theorem1(big, 30_000, 10**11, noise={"column": 0.1, "entry": 1e-4})
+    assert not found.vacuous
+    assert 0 < found.value < 1
+
+
+def test_budgets_compare_as_the_paper_says():
+    of = traits(np.random.default_rng(0).normal(5, 1, (80, 60)), rank=4)
+    found = budgets(of, ew.Prices(column=16), noise={"column": 0.22, "entry": 0.1})
+    assert found["nuclear_norm"] == pytest.approx(140 * 4 * math.log(140))
+    assert found["noisy_cur"] < found["nuclear_norm"] < found["theorem"]
+
+
+def test_traits_of_the_zero_matrix_and_bad_parameters():
+    of = traits(np.zeros((4, 3)))
+    assert of.rank == 0
+    assert required_columns(of, 0.1, 0.5, 0.1) == 0
+    assert theorem1(of, 2, 2, noise={"column": 0.1, "entry": 0.1}).vacuous
+    with pytest.raises(ParameterError, match="epsilon must be above 0 and below 1"):
+        required_columns(of, 0.1, 1.5, 0.1)
