@@ -280,6 +280,10 @@ def test_bad_input_is_told():
         partial_pca(X[0], 2)
     with pytest.raises(DataError, match="4 attributes"):
         PairSums(4).add(X[:, :3])
+    with pytest.raises(DataError, match="one sample has no variance"):
+        partial_pca(X[:1], 2)
+    with pytest.raises(DataError, match="must be numbers"):
+        partial_pca([["a", "b"]], 1)
     with pytest.raises(DataError, match="no samples"):
         partial_pca(np.zeros((0, 4)), 2)
     with pytest.raises(ParameterError, match="repair"):

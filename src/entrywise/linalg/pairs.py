@@ -270,7 +270,14 @@ def as_samples(X: Any, d: int | None = None) -> Any:
                 f"stored values must be finite, got {X.data[~np.isfinite(X.data)][0]}; leave out what was not seen"
             )
     else:
-        X = np.ma.filled(np.ma.asarray(X).astype(np.float64), np.nan) if np.ma.isMA(X) else np.asarray(X, np.float64)
+        try:
+            X = (
+                np.ma.filled(np.ma.asarray(X).astype(np.float64), np.nan)
+                if np.ma.isMA(X)
+                else np.asarray(X, np.float64)
+            )
+        except (TypeError, ValueError) as error:
+            raise DataError(f"samples must be numbers, one row a sample, NaN where not seen: {error}") from None
         if X.ndim != 2:
             raise DataError(f"samples must be an array with one row a sample, got shape {X.shape}")
         if np.isinf(X).any():

@@ -121,6 +121,8 @@ def from_sums(
     if repair not in ("soft", "clip", "none"):
         raise ParameterError(f"repair must be soft, clip or none, got {repair!r}")
     check_seen(sums)
+    if center and sums.samples <= 1:
+        raise DataError("one sample has no variance; give at least two, or center=False")
     C = covariance(sums, center=center, mask=mask, per_sample=per_sample)
     N = sums.counts()
     found = from_covariance(C, k, sums.means() if center else np.zeros(d), repair)

@@ -109,7 +109,7 @@ def _needed(excess_at: Callable[[int, int], float], level: float, seeds: range, 
 
 def price(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """Samples needed on the hard law of Theorem 4, attributes seen by chance or chosen."""
-    r, sizes, seeds = 2, (8, 16, 32) if quick else (8, 16, 32, 64, 128), range(10 if quick else 25)
+    r, sizes, seeds = 2, (8, 24) if quick else (8, 16, 32, 64, 128), range(6 if quick else 25)
     found: dict[str, list[int]] = {"by chance": [], "chosen": []}
     rows = []
     for d in sizes:
