@@ -129,7 +129,7 @@ def consensus(
     --------
     >>> found = consensus([1, 1, 1, 2, 2, 2, 3, 3, 3], list("abc" * 3), ["x", "x", "y", "y", "y", "y", "x", "x", "x"])
     >>> found.labels.tolist(), found.report["model"]
-    (['x', 'y', 'x'], 'one-coin, equal class shares')
+    (['x', 'y', 'x'], 'vote, equal class shares')
     """
     data = Answers.of(items, workers, labels, classes, repeats)
     if not data.shared.any():

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from entrywise.cli import complete, crowd, demo, forecast, kernel, methods, online, reproduce, study_changes, subspace
+from entrywise.cli import (
+    complete,
+    crowd,
+    demo,
+    forecast,
+    kernel,
+    leaderboard,
+    methods,
+    online,
+    rank,
+    reproduce,
+    study_changes,
+    subspace,
+)
 from entrywise.cli._shared import run_command
 
 app = typer.Typer(
@@ -23,11 +36,13 @@ for _command in (
     kernel.kernel,
     methods.methods,
     online.online,
+    rank.rank,
     reproduce.reproduce,
     subspace.subspace,
 ):
     app.command()(_command)
 app.add_typer(study_changes.commands)
+app.add_typer(leaderboard.leaderboard)
 
 
 def _version(wanted: bool) -> None:

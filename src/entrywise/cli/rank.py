@@ -1,0 +1,58 @@
+"""``entrywise rank``: scores from pairwise comparisons."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from entrywise.cli._shared import Format, FormatOption, emit, say
+
+
+def rank(
+    file: Annotated[str, typer.Argument(help="Comparisons: a .csv or .tsv (.gz) with winner, loser; - is stdin.")],
+    method: Annotated[str, typer.Option(help="bradley-terry or spectral.")] = "bradley-terry",
+    prior: Annotated[float, typer.Option(help="Wins added each way to every pair that met.")] = 0.1,
+    level: Annotated[float, typer.Option(help="Chance with which a score lies in its interval.")] = 0.95,
+    winner: Annotated[str | None, typer.Option(help="Column of FILE that names the winner.")] = None,
+    loser: Annotated[str | None, typer.Option(help="Column of FILE that names the loser.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+    format: FormatOption = Format.csv,
+) -> None:
+    """Rank items from who beat whom: rank, item, score, low, high, wins, losses, component.
+
+    Items that were never compared, not even through others, are ranked apart: one component each.
+
+    Example: entrywise rank games.csv --winner better --loser worse
+    """
+    from entrywise.apply._tables import LOSER, WINNER, read_columns
+    from entrywise.apply.ranking import rank as fit
+    from entrywise.exceptions import DataError, ParameterError
+
+    if not 0 < level < 1:
+        raise ParameterError(f"--level must be above 0 and below 1, got {level}")
+    (won, lost), taken = read_columns(file, (("winner", WINNER), ("loser", LOSER)), (winner, loser))
+    try:
+        found = fit(won, lost, method=method, prior=prior)  # type: ignore[arg-type]
+    except DataError as error:
+        raise type(error)(f"{file}: {error}") from None
+    if not quiet:
+        if [t.lower() for t in taken] != ["winner", "loser"]:
+            say(f"Columns: winner is {taken[0]!r}, loser is {taken[1]!r}.")
+        say(f"{len(found.items)} items, {len(won)} comparisons of {found.report['pairs']} pairs.")
+        if found.report["components"] > 1:
+            say(
+                f"They fall into {found.report['components']} components never compared with each other; "
+                "each is ranked apart, its mean score 0."
+            )
+        for key in ("never lost", "never won"):
+            if found.report[key]:
+                say(f"{found.report[key]} items {key}: how far they stand off rests on the prior.")
+    low, high = found.interval(level)
+    rows, place, last = [], 0, -1
+    for k, name in enumerate(found.items.tolist()):
+        place = place + 1 if found.component[k] == last else 1
+        last = int(found.component[k])
+        numbers = (round(float(x), 6) for x in (found.score[k], low[k], high[k]))
+        rows.append((place, name, *numbers, int(found.wins[k]), int(found.losses[k]), last))
+    emit(("rank", "item", "score", "low", "high", "wins", "losses", "component"), rows, format)
