@@ -37,7 +37,8 @@ def alternating_minimization(
     ridge : float
         :math:`\lambda`, equation (1) of the paper with squared norms; 0 for plain alternating minimisation.
     start : {"svd", "random"}
-        The leading singular vector of the matrix with zeros where nothing is known, or a random one.
+        The leading singular vector of the matrix with zeros where nothing is known, or a random one (of one sign
+        where most entries are positive).
     clip : float, optional
         After each half step, entries of a factor above `clip` times its root mean square are cut back to it.
     iterations : int
@@ -98,11 +99,12 @@ def alternating_minimization(
 def _start(seen: Observations, kind: str, col_of: Indices, rng: np.random.Generator) -> Array:
     """Return a first y: random, or the leading right singular vector of each component, by power steps."""
     y = rng.standard_normal(seen.shape[1])
+    if np.mean(seen.values > 0) > 0.5:  # a table that looks positive gets a positive start
+        y = np.abs(y)
     if kind == "random":
         return y
     S = seen.to_csr()
     count = int(col_of.max()) + 1
-    y = np.abs(y) if seen.is_positive else y
     for _ in range(100):
         y = S.T @ (S @ y)
         norm = np.sqrt(np.bincount(col_of, y**2, count))
