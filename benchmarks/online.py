@@ -25,7 +25,6 @@ from entrywise.online import (
     MatrixWinnow,
     OnlineFactorization,
     RowColumnMajority,
-    SymmetricWinnow,
     auto,
 )
 

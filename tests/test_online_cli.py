@@ -114,6 +114,8 @@ def test_journal_and_snapshot_bring_everything_back(tmp_path):
     third = run("-", "--journal", journal, input=text(VOTES[40:]))
     assert "cut short" in third.stderr
     assert "40 labels learnt again" in third.stderr
+    with pytest.raises(ParameterError, match="made by --learner auto"):
+        run("-", "--snapshot", snapshot, "--learner", "doubling", input="", catch_exceptions=False)
     said = [json.loads(x)["prediction"] for done in (first, second, third) for x in done.stdout.splitlines()]
     assert said == whole
     assert journal.read_text() == text(VOTES)

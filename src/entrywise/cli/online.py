@@ -42,6 +42,7 @@ def online(
     """
     import gzip
     import sys
+    import threading
     from collections.abc import Iterable
     from contextlib import ExitStack
 
@@ -64,7 +65,10 @@ def online(
         bad += 1
         say(f"{source} {words}; left out", style="yellow")
 
+    patience = threading.Timer(3.0, say, ["compiling, once: the next start is immediate"])
+    patience.daemon = True
     with ExitStack() as stack:
+        stack.callback(patience.cancel)
         lines: Iterable[str]
         if votes.endswith(".gz"):
             lines = stack.enter_context(gzip.open(votes, "rt", encoding="utf-8"))
@@ -79,6 +83,12 @@ def online(
             say(f"{snapshot}: a state after {model.trials:,} labels")
         else:
             model = BinaryStream(learner, settings or None)
+        if (model.learner, model.settings or {}) != (learner, settings):
+            made = " ".join([model.learner, *(f"--param {k}={v}" for k, v in (model.settings or {}).items())])
+            raise ParameterError(f"{snapshot} was made by --learner {made}; give the same, or another --snapshot")
+        patience.start()
+        BinaryStream(learner, settings or None).follow([{"row": "", "col": ""}] * 2, [True, False])
+        patience.cancel()
         repeats = _votes.Repeats()
         known = [] if log is None else log.votes
         if not resume and known:
