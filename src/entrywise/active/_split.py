@@ -112,10 +112,10 @@ class Problem:
         """Return the columns that real fits need beyond what the closed form says, at most 70 % of the money.
 
         The closed form is that of very large matrices. Where the entries alone hardly determine the matrix, fewer than
-        about 3 k / 2 columns leave the span so uncertain that fits fall behind it; and when nearly every column shows
-        a new direction, the rank is not known yet.
+        about 3 k / 2 columns leave the span so uncertain that fits fall behind it; and while most columns show a new
+        direction, the rank is not known yet.
         """
-        new = self.rank >= held - 1
+        new = self.rank >= 0.6 * held
         k = self.rank + (2 if new else 1)  # few columns show too few directions rather than too many
         if not new and money / self.entry_price >= PLENTY * k * (self.m + self.n - k):
             return 0

@@ -17,6 +17,7 @@ from entrywise.results import Corrected, LowRank
 
 JOINT_LIMIT = 6e9  # operations; beyond, rows and columns are taken as independent given the fit
 MOST_COMPONENTS = 20
+FEW_COLUMNS = 12  # columns from which on their own directions are taken as the rank
 NEGLIGIBLE = 0.02  # lack of fit over noise variance below which seen entries are left to the factors
 
 
@@ -97,7 +98,7 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
     d = len(held.columns)
     if rank is None:
         rank = estimate_rank(held.table(), math.sqrt(problem.column_variance))[0] + 2 if d else 0
-        if d < 4 or rank > d:  # too few columns to tell: as many components as the cells could carry
+        if d < FEW_COLUMNS:  # too few to tell: as many components as the cells could carry; those too many shrink away
             rank = max(rank, 1 + int(len(seen) / (m + n)))
     rank = max(1, min(rank, MOST_COMPONENTS, min(m, n) - 1)) if min(m, n) > 1 else 0
     start = _start(held, seen, rank, problem) if rank else None
