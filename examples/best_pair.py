@@ -2,8 +2,8 @@
 Which two items to show together
 ================================
 
-Two groups of visitors, forty advertisements, five thousand visits. Each visit shows a pair and tells whether
-neither was clicked. The plan finds a pair that serves both groups; showing all pairs equally often does not.
+Two groups of visitors, two hundred advertisements, twenty thousand visits. Each visit shows a pair and tells whether
+neither was clicked. The plan is set against showing all pairs equally often.
 """
 
 import numpy as np
@@ -15,14 +15,14 @@ from entrywise.apply.pairs import Population, PopulationOracle, best_pair, regre
 
 def run():
     rng = np.random.default_rng(3)
-    tastes = rng.beta(1.0, 3.0, (2, 40))  # most people ignore most advertisements
+    tastes = rng.beta(1.0, 3.0, (2, 200))  # most people ignore most advertisements
     visitors = Population([0.6, 0.4], tastes)
     losses = visitors.losses.to_dense()
-    found = ew.play(best_pair(40, budget=5000, rng=0), PopulationOracle(visitors, rng=1))
-    naive = ew.play(uniform_pairs(40, budget=5000, rng=0), PopulationOracle(visitors, rng=1))
+    found = ew.play(best_pair(200, budget=20_000, rng=0), PopulationOracle(visitors, rng=1))
+    naive = ew.play(uniform_pairs(200, budget=20_000, rng=0), PopulationOracle(visitors, rng=1))
     for name, result in (("best_pair", found), ("uniform", naive)):
         i, j = result.pair
-        print(f"{name:10} shows {i} and {j}: neither is clicked in {losses[i, j]:.1%} of the visits, ")
+        print(f"{name:10} shows {i} and {j}: neither is clicked in {losses[i, j]:.1%} of the visits,")
         print(f"{'':10} {regret(losses, result.pair):.1%} more than for the best pair")
     print(found.certificate)
     return regret(losses, found.pair), regret(losses, naive.pair)
