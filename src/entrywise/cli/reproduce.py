@@ -12,6 +12,7 @@ from entrywise.cli._shared import Format, FormatOption, emit, say
 PAPERS: dict[str, str] = {  # name of the command -> module under entrywise.reproduce
     "active-psd": "active_psd",
     "binary": "binary",
+    "noisycur": "noisycur",
     "rank-one": "rank_one",
     "subspace": "subspace",
 }
