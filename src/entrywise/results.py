@@ -251,6 +251,8 @@ class LowRank(Matrix):
         Observations the fit had of each line; where it is 0 the line's entries are the prior's, not the data's.
     scores : ndarray of shape (c,), optional
         Sorted conformal scores of held-out entries; see :mod:`entrywise.intervals`.
+    count_edges, count_factors : ndarray of shape (g - 1,) and (g,), optional
+        By how much the deviations of rows with few, more, ... observations are corrected, and where the groups part.
     row_labels, col_labels : tuple of str, optional
 
     Examples
@@ -276,6 +278,8 @@ class LowRank(Matrix):
     row_counts: Indices | None = None
     col_counts: Indices | None = None
     scores: Array | None = None
+    count_edges: Array | None = None
+    count_factors: Array | None = None
     row_labels: tuple[str, ...] | None = None
     col_labels: tuple[str, ...] | None = None
 
@@ -357,15 +361,19 @@ class LowRank(Matrix):
     ) -> Array:
         """Return the standard deviation of an answer (or of the true entry) about the completed entry.
 
-        Ones when the result has no posterior: conformal scores are then plain residuals.
+        Ones when the result has no posterior: conformal scores are then plain residuals. Corrected for rows with few
+        observations where held-out entries showed the need.
         """
         i, j = self._where(rows, cols)
+        factor: Array = np.ones(i.shape)
+        if self.count_edges is not None and self.count_factors is not None and self.row_counts is not None:
+            factor = np.asarray(self.count_factors[np.searchsorted(self.count_edges, self.row_counts[i], side="right")])
         if self.row_cov is None:
-            return np.ones(i.shape)
+            return factor
         spread = self.variance(i, j) + self.lack_variance
         if of == "answer":
             spread = spread + (self.noise_variance if noise is None else np.asarray(noise, np.float64) ** 2)
-        return np.asarray(np.sqrt(spread))
+        return np.asarray(np.sqrt(spread) * factor)
 
     def fold_in(self, observations: Observations, axis: Literal["rows", "columns"] = "rows") -> LowRank:
         """Return new rows (or columns) completed from their own observations, without refitting.

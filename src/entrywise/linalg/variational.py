@@ -167,7 +167,7 @@ class Fit:
             root = np.sqrt(self.rows.times)
             times = np.repeat(self.rows.times, self.rows.counts)
             c = (np.bincount(self.rows.other, times, minlength=n) + 1.0) ** 0.25
-        R = residuals_of(self.rows, self.cols, np.broadcast_to(root / r, m).copy(), 1.0 / c)
+        R = residuals_of(self.rows, self.cols, np.broadcast_to(root / r, m).copy(), np.asarray(1.0 / c, np.float64))
         small = len(R) < 2**31
         pointer = self.rows.pointer.astype(np.int32) if small else self.rows.pointer
         matrix = csr_array((R, self.rows.other, pointer), shape=(m, n))
