@@ -126,7 +126,7 @@ def rank(
     >>> found.items.tolist()
     ['ann', 'cat', 'bob']
     >>> round(found.compare("ann", "bob")[0], 2)
-    0.68
+    0.76
     """
     if method not in ("bradley-terry", "spectral"):
         raise ParameterError(f"method must be bradley-terry or spectral, got {method!r}")

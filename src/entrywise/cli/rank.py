@@ -53,6 +53,6 @@ def rank(
     for k, name in enumerate(found.items.tolist()):
         place = place + 1 if found.component[k] == last else 1
         last = int(found.component[k])
-        numbers = (round(float(x), 6) for x in (found.score[k], low[k], high[k]))
+        numbers = (round(float(x), 6) + 0.0 for x in (found.score[k], low[k], high[k]))
         rows.append((place, name, *numbers, int(found.wins[k]), int(found.losses[k]), last))
     emit(("rank", "item", "score", "low", "high", "wins", "losses", "component"), rows, format)

@@ -245,14 +245,14 @@ def skill_moments(first: Any, right: Any, other: float, a: float, b: float, mean
             if abs(step) * np.sqrt(curve) < 1e-3:
                 break
         _, curve = _slope(r, other, a, b, s)
-        reach = 6.0 / np.sqrt(max(curve, 36.0))
+        reach = max(6.0 / np.sqrt(max(curve, 36.0)), 2.0 / np.sqrt(len(r) + a + b))  # at a border the curve misleads
         near, far = max(1e-9, s - reach), min(1.0 - 1e-9, s + reach)
         for g in range(points):
-            x = near + (far - near) * g / (points - 1)
+            x = near + (far - near) * (g + 0.5) / points
             density[g] = (a - 1.0) * np.log(x) + (b - 1.0) * np.log(1.0 - x) + _log_product(r, other, x)
         top, total, one, two = density.max(), 0.0, 0.0, 0.0
         for g in range(points):
-            x = near + (far - near) * g / (points - 1) - s
+            x = near + (far - near) * (g + 0.5) / points - s
             e = np.exp(density[g] - top)
             total += e
             one += e * x

@@ -1,0 +1,400 @@
+"""Crowd labels and skills: kernels against dense referees, laws of the answer, edges, bad input, the command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import digamma
+from typer.testing import CliRunner
+
+from entrywise.apply import _dawidskene as ds
+from entrywise.apply._agreement import agreement, rank_one_skills
+from entrywise.apply._answers import Answers
+from entrywise.apply.crowd import Consensus, agreement_skills, consensus, majority_vote
+from entrywise.cli.app import app
+from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
+from entrywise.linalg import _jit_crowd as jit
+
+
+def crowd(seed, n=300, skills=(0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.15), votes=5, k=2, shares=None):
+    """Return (items, workers, labels, truth) of a made one-coin crowd."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(k, n, p=shares)
+    worker = np.argsort(rng.random((n, len(skills))), axis=1)[:, :votes].ravel()
+    item = np.repeat(np.arange(n), votes)
+    right = rng.random(len(item)) < np.asarray(skills)[worker]
+    wrong = (truth[item] + rng.integers(1, k, len(item))) % k
+    return item, worker, np.where(right, truth[item], wrong), truth
+
+
+def dense(answers: Answers, prior, table):
+    """Referee of one step: posterior and expected (worker, answer, truth) counts, entry by entry."""
+    n, k = answers.votes.shape
+    q = np.zeros((n, k))
+    counts = np.zeros((len(answers.workers), k, k))
+    for i in range(n):
+        score = np.array(prior, float)
+        for t in range(answers.start[i], answers.start[i + 1]):
+            score += table[answers.worker[t], answers.label[t]]
+        q[i] = np.exp(score - score.max()) / np.exp(score - score.max()).sum()
+        for t in range(answers.start[i], answers.start[i + 1]):
+            counts[answers.worker[t], answers.label[t]] += q[i]
+    return q, counts
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_a_step_equals_the_dense_referee(k):
+    item, worker, label, _ = crowd(1, n=40, k=k)
+    answers = Answers.of(item, worker, label, classes=np.arange(k))
+    rng = np.random.default_rng(2)
+    W = len(answers.workers)
+    table = np.log(rng.dirichlet(np.ones(k), (W, k)).transpose(0, 2, 1))
+    prior = np.log(rng.dirichlet(np.ones(k)))
+    q, counts = answers.votes.copy(), np.empty((W, k, k))
+    ds._table_step(answers, prior, table, q, counts)
+    want_q, want_counts = dense(answers, prior, table)
+    np.testing.assert_allclose(q, want_q, atol=1e-12)
+    np.testing.assert_allclose(counts, want_counts, atol=1e-10)
+
+    gain = rng.normal(1, 1, W)
+    q, hits = answers.votes.copy(), np.empty(W)
+    ds._coin_step(answers, prior, gain, q, hits)
+    want_q, want_counts = dense(answers, prior, np.eye(k)[None] * gain[:, None, None])
+    np.testing.assert_allclose(q, want_q, atol=1e-12)
+    np.testing.assert_allclose(hits, np.einsum("wcc->w", want_counts), atol=1e-10)
+
+
+def test_left_out_equals_the_posterior_without_that_answer():
+    item, worker, label, _ = crowd(3, n=12, k=3)
+    answers = Answers.of(item, worker, label)
+    rng = np.random.default_rng(0)
+    table = np.log(rng.dirichlet(np.ones(3), (len(answers.workers), 3)).transpose(0, 2, 1)).copy()
+    prior, odds = np.log(np.array([0.2, 0.3, 0.5])), np.empty((len(answers), 3))
+    jit.left_out(answers.start, answers.worker, answers.label, prior, table, False, odds)
+    t = 7
+    others = [s for s in range(answers.start[answers.item[t]], answers.start[answers.item[t] + 1]) if s != t]
+    score = prior + sum(table[answers.worker[s], answers.label[s]] for s in others)
+    np.testing.assert_allclose(odds[t], score - score.max(), atol=1e-12)
+
+
+@given(st.floats(1e-3, 1e6))
+def test_digamma(x):
+    assert jit._digamma(x) == pytest.approx(digamma(x), rel=1e-10, abs=1e-10)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.floats(0.0, 1.0), max_size=60), st.floats(1, 20), st.floats(1, 20), st.sampled_from([2, 5]))
+def test_skill_moments_equal_fine_quadrature(right, a, b, k):
+    r, other = np.array(right), 1.0 / (k - 1)
+    x = np.linspace(1e-7, 1 - 1e-7, 40_001)
+    log = (a - 1) * np.log(x) + (b - 1) * np.log(1 - x)
+    with np.errstate(divide="ignore"):
+        log = log + np.log(r[:, None] * x + (1 - r[:, None]) * other * (1 - x)).sum(axis=0)
+    p = np.exp(log - log.max())
+    p /= p.sum()
+    mean, deviation = np.empty(1), np.empty(1)
+    jit.skill_moments(np.array([0, len(r)]), r, other, a, b, mean, deviation)
+    want = float(p @ x)
+    assert mean[0] == pytest.approx(want, abs=2e-3)
+    assert deviation[0] == pytest.approx(np.sqrt(p @ (x - want) ** 2), rel=0.03)
+
+
+def test_agreement_counts_equal_the_double_loop():
+    item, worker, label, _ = crowd(4, n=60, k=3, votes=4)
+    found = agreement(Answers.of(item, worker, label))
+    names = Answers.of(item, worker, label).workers
+    for i, j, shared, value in zip(*found, strict=True):
+        one = {x: y for x, w, y in zip(item, worker, label, strict=True) if w == names[i]}
+        two = {x: y for x, w, y in zip(item, worker, label, strict=True) if w == names[j]}
+        both = one.keys() & two.keys()
+        assert shared == len(both)
+        assert value == pytest.approx((3 * np.mean([one[x] == two[x] for x in both]) - 1) / 2)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_rank_one_skills_find_the_chances_and_the_adversary(k):
+    skills = np.array([0.9, 0.85, 0.8, 0.75, 0.7, 0.9, 0.8, 0.1])
+    item, worker, label, _ = crowd(5, n=4000, skills=skills, k=k)
+    who, found = agreement_skills(item, worker, label, shrink=0)
+    want = ((k * skills - 1) / (k - 1))[who]
+    assert np.abs(found - want).max() < 0.08
+    assert np.all(np.sign(found) == np.sign(want))
+
+
+def test_skills_that_agreement_does_not_determine_are_not_invented():
+    # ann and bob share items with each other alone, cat with nobody; dan, eve, flo form a triangle
+    rows = [("1", "ann", "x"), ("1", "bob", "x"), ("2", "ann", "y"), ("2", "bob", "x"), ("3", "cat", "x")]
+    rows += [(i, w, "x" if i < "c" else "y") for i in "abcd" for w in ("dan", "eve", "flo")]
+    found = consensus(*zip(*rows, strict=True))
+    by = dict(zip(found.workers.tolist(), found.skill.tolist(), strict=True))
+    assert np.isnan([by["ann"], by["bob"], by["cat"]]).all()
+    assert not np.isnan([by["dan"], by["eve"], by["flo"]]).any()
+    sure = dict(zip(found.items.tolist(), found.confidence.tolist(), strict=True))
+    assert np.isnan([sure["1"], sure["2"], sure["3"]]).all()
+    assert sure["a"] > 0.5
+    assert found.report["components"] == 2
+    assert found.report["workers sharing no item"] == 1
+    assert dict(zip(found.workers.tolist(), found.kinds.tolist(), strict=True))["cat"] == "not comparable"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_beats_the_vote_where_skills_differ(seed):
+    item, worker, label, truth = crowd(seed, n=600, skills=[0.95] * 6 + [0.5] * 6)
+    found = consensus(item, worker, label)
+    _, vote, _ = majority_vote(item, worker, label)
+    assert np.mean(found.labels == truth) >= np.mean(vote == truth) + 0.03
+    assert found.report["model"].startswith("one-coin")
+
+
+@pytest.mark.parametrize(("k", "shares"), [(2, None), (2, [0.85, 0.15]), (3, None)])
+def test_few_answers_a_worker_do_not_fall_below_the_vote(k, shares):
+    rng = np.random.default_rng(7)
+    gains = []
+    for seed in range(6):
+        item, worker, label, truth = crowd(seed, n=300, skills=rng.beta(5, 2, 90), votes=3, k=k, shares=shares)
+        found = consensus(item, worker, label)
+        assert "dawid-skene" not in found.report["model"]
+        votes = Answers.of(item, worker, label).votes
+        shared = [p >= p.max(axis=1, keepdims=True) - 1e-9 for p in (found.probabilities, votes)]
+        right = [np.mean((s / s.sum(axis=1, keepdims=True))[np.arange(300), truth]) for s in shared]
+        gains.append(right[0] - right[1])
+    assert np.mean(gains) >= -0.005
+
+
+def test_classes_with_different_errors_need_confusion_matrices():
+    rng = np.random.default_rng(0)
+    n, W = 400, 20
+    truth, lean = rng.integers(0, 2, n), rng.uniform(-1, 1, W)
+    chance = np.clip(np.column_stack([0.75 + 0.25 * lean, 0.75 - 0.25 * lean]), 0.02, 0.98)  # right on class 0, on 1
+    item, worker = np.repeat(np.arange(n), W), np.tile(np.arange(W), n)
+    right = rng.random(n * W) < chance[worker, truth[item]]
+    found = consensus(item, worker, np.where(right, truth[item], 1 - truth[item]))
+    assert found.report["model"].startswith("dawid-skene")
+    assert np.mean(found.labels == truth) > 0.99
+
+
+def test_kinds_name_the_adversary_and_the_coin():
+    item, worker, label, _ = crowd(11, n=1500, skills=[0.9, 0.9, 0.85, 0.8, 0.8, 0.85, 0.5, 0.1])
+    found = consensus(item, worker, label)
+    kinds = dict(zip(found.workers.tolist(), found.kinds.tolist(), strict=True))
+    assert kinds[6] == "coin"
+    assert kinds[7] == "adversarial"
+    assert all(kinds[w] == "reliable" for w in range(6))
+
+
+def test_skill_intervals_cover():
+    covered = []
+    for seed in range(6):
+        rng = np.random.default_rng(100 + seed)
+        skills = rng.beta(5, 2, 40)
+        item, worker, label, _ = crowd(seed, n=600, skills=skills)
+        found = consensus(item, worker, label)
+        low, high = found.interval(0.95)
+        covered.append(np.mean((low <= skills[found.workers]) & (skills[found.workers] <= high)))
+    assert 0.90 <= np.mean(covered) <= 1.0
+
+
+def test_confidence_is_calibrated_on_its_own_model():
+    sure, right = [], []
+    for seed in range(5):
+        item, worker, label, truth = crowd(seed, n=800, skills=np.random.default_rng(seed).beta(4, 2, 60), votes=4)
+        found = consensus(item, worker, label)
+        sure.append(found.confidence)
+        right.append(found.labels == truth)
+    assert np.mean(sure) == pytest.approx(np.mean(right), abs=0.03)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000))
+def test_order_and_names_do_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    item, worker, label, _ = crowd(seed, n=60)
+    plain = consensus(item, worker, label)
+    order = rng.permutation(len(item))
+    new_name, new_class = rng.permutation(8), np.array(["yes", "no"])
+    again = consensus(item[order], new_name[worker][order], new_class[label][order])
+    assert again.report["model"] == plain.report["model"]
+    one = dict(zip(plain.items.tolist(), zip(plain.labels.tolist(), plain.confidence, strict=True), strict=True))
+    two = dict(zip(again.items.tolist(), zip(again.labels.tolist(), again.confidence, strict=True), strict=True))
+    for i, (said, sure) in one.items():
+        assert two[i][1] == pytest.approx(sure, abs=2e-3)
+        if sure > 0.51:
+            assert two[i][0] == new_class[said]
+
+
+def test_leaves_arrays_alone_and_repeats_itself():
+    item, worker, label, _ = crowd(1)
+    before = item.copy(), worker.copy(), label.copy()
+    one, two = consensus(item, worker, label), consensus(item, worker, label)
+    for a, b in zip(before, (item, worker, label), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(one.probabilities, two.probabilities)
+    np.testing.assert_array_equal(one.skill, two.skill)
+
+
+@pytest.mark.parametrize("model", ["vote", "one-coin", "dawid-skene"])
+@pytest.mark.parametrize("shares", ["equal", "free", "auto"])
+def test_every_model_can_be_asked_for(model, shares):
+    item, worker, label, truth = crowd(2, k=3)
+    found = consensus(item, worker, label, model=model, shares=shares)
+    assert found.report["model"].startswith(model)
+    assert np.mean(found.labels == truth) > 0.7
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0)
+
+
+def test_text_is_never_parsed_and_results_can_be_kept(tmp_path):
+    found = consensus(["01", "1", "01", "1", "01", "1"], list("aabbcc"), ["07", "7", "07", "7", "07", "7"])
+    assert found.items.tolist() == ["01", "1"]
+    assert found.labels.tolist() == ["07", "7"]
+    found.save(tmp_path / "found.npz")
+    again = Consensus.load(tmp_path / "found.npz")
+    assert again.labels.tolist() == ["07", "7"]
+    np.testing.assert_array_equal(again.interval(0.9).low, found.interval(0.9).low)
+
+
+def test_ties_go_to_the_class_chosen_most():
+    _, label, share = majority_vote([1, 1, 2, 2, 3], list("ababa"), ["x", "y", "y", "x", "y"])
+    assert label.tolist() == ["y", "y", "y"]
+    assert share.tolist() == [0.5, 0.5, 1.0]
+
+
+def test_unanimous_answers_with_named_classes():
+    found = consensus([1, 1, 1, 2, 2, 2], list("abcabc"), ["x"] * 6, classes=["x", "y"])
+    assert found.labels.tolist() == ["x", "x"]
+    assert np.all((found.confidence > 0.5) & (found.confidence < 1.0))
+
+
+@pytest.mark.parametrize(
+    ("columns", "extra", "error", "words"),
+    [
+        (([1, 2], ["a", "a"], ["x", "y"]), {}, NotIdentifiable, "no item was answered by two workers"),
+        (([1, 1], ["a", "b"], ["x", "x"]), {}, DataError, "two classes or more"),
+        (([], [], []), {}, DataError, "no answers"),
+        (([1, 1], ["a"], ["x", "y"]), {}, DataError, "equally long"),
+        (([1, 1, 1], ["a", "a", "b"], ["x", "y", "x"]), {}, DataError, "more than once"),
+        (([1, 1], ["a", None], ["x", "y"]), {}, DataError, "must not be missing, number 1 is"),
+        (([1.0, float("nan")], ["a", "b"], ["x", "y"]), {}, DataError, "must not be missing"),
+        (([1, 1], ["a", "b"], ["x", "y"]), {"classes": ["x", "z"]}, DataError, "'y' is not"),
+        (([1, 1], ["a", "b"], ["x", "y"]), {"classes": ["x", "y", "x"]}, ParameterError, "once each"),
+        (([1, 1], ["a", "b"], ["x", "y"]), {"model": "magic"}, ParameterError, "model must be"),
+        (([1, 1], ["a", "b"], ["x", "y"]), {"shares": "some"}, ParameterError, "shares must be"),
+        (([1, 1], ["a", "b"], ["x", "y"]), {"repeats": "all"}, ParameterError, "repeats must be"),
+        (([[1], [1]], ["a", "b"], ["x", "y"]), {}, DataError, "one flat list"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(columns, extra, error, words):
+    with pytest.raises(error, match=words):
+        consensus(*columns, **extra)
+
+
+def test_repeats_first_last_keep():
+    columns = ([1, 1, 1, 1], ["a", "a", "b", "c"], ["x", "y", "y", "y"])
+    assert majority_vote(*columns, repeats="first")[2][0] == pytest.approx(2 / 3)
+    assert majority_vote(*columns, repeats="last")[2][0] == 1.0
+    assert majority_vote(*columns, repeats="keep")[2][0] == 0.75
+
+
+def test_bad_levels():
+    found = consensus(*crowd(0, n=30)[:3])
+    with pytest.raises(ParameterError, match="level must be between"):
+        found.interval(1.0)
+    with pytest.raises(ParameterError, match="shrink must be"):
+        agreement_skills([1, 1], ["a", "b"], ["x", "y"], shrink=-1)
+
+
+def test_crowded_items_are_compared_on_a_part():
+    rng = np.random.default_rng(0)
+    item, worker = np.repeat(np.arange(5), 300), np.tile(np.arange(300), 5)
+    answers = Answers.of(item, worker, rng.integers(0, 2, 1500))
+    assert len(agreement(answers).i) <= 5 * 60 * 59 / 2
+    assert len(rank_one_skills(answers, 20.0).skill) == 300
+
+
+@pytest.mark.parametrize(("name", "bar"), [("bluebird", 11.61), ("rte", 7.75), ("dog", 16.24), ("product", 6.53)])
+def test_real_sets(data_folder, name, bar):
+    def table(kind):
+        with gzip.open(data_folder / "crowdsourcing" / f"{name}_{kind}.csv.gz", "rt") as file:
+            return np.loadtxt(file, delimiter=",", skiprows=1, dtype=np.int64)
+
+    answers, gold = table("labels"), table("truth")
+    found = consensus(*answers.T)
+    said = dict(zip(found.items.tolist(), found.labels.tolist(), strict=True))
+    error = 100 * np.mean([said[i] != c for i, c in gold.tolist() if i in said])
+    assert error <= bar  # crowd-kit's Dawid-Skene plus 0.5 point
+
+
+def write(path, rows, header="item,worker,label"):
+    text = header + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text)
+    return str(path)
+
+
+def test_command_prints_labels_and_skills(tmp_path):
+    item, worker, label, truth = crowd(0, n=80, skills=[0.95, 0.9, 0.9, 0.85, 0.5, 0.1])
+    answers = write(tmp_path / "labels.csv.gz", zip(item, worker, label, strict=True))
+    gold = write(tmp_path / "gold.csv", enumerate(truth), "item,truth")
+    run = CliRunner().invoke(app, ["crowd", answers, "--truth", gold])
+    assert run.exit_code == 0
+    lines = run.stdout.splitlines()
+    assert lines[0] == "item,label,confidence"
+    assert len(lines) == 81
+    assert "Error against" in run.stderr
+    assert "majority vote" in run.stderr
+    run = CliRunner().invoke(app, ["crowd", answers, "--workers", "--level", "0.9", "--format", "json", "--quiet"])
+    rows = json.loads(run.stdout)
+    assert run.stderr == ""
+    assert {row["worker"] for row in rows} == set("012345")
+    assert all(row["low"] <= row["skill"] <= row["high"] for row in rows)
+    assert next(row for row in rows if row["worker"] == "5")["kind"] == "adversarial"
+
+
+def test_command_takes_other_names_and_keeps_the_result(tmp_path):
+    rows = [(w, i, "cat" if i < 3 else "dog") for i in range(6) for w in "abc"]
+    answers = write(tmp_path / "labels.csv", rows, "annotator,task,answer")
+    run = CliRunner().invoke(app, ["crowd", answers, "--save", str(tmp_path / "kept.npz")])
+    assert "item is 'task', worker is 'annotator', label is 'answer'" in run.stderr
+    assert run.stdout.splitlines()[1].startswith("0,cat,")
+    assert Consensus.load(tmp_path / "kept.npz").items.tolist() == list("012345")
+    run = CliRunner().invoke(app, ["crowd", answers, "--item", "answer", "--label", "task"])
+    assert run.exit_code == 1  # every worker then answers 'cat' three times
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "words"),
+    [
+        ([(1, "a", "x"), (2, "a", "y")], [], "no item was answered by two workers"),
+        ([(1, "a", "x"), (1, "b", "x")], [], "--classes"),
+        ([(1, "a", "x"), (1, "a", "y"), (1, "b", "y")], [], "--repeats"),
+        ([(1, "a", "x"), (1, "", "y")], [], "line 3 has no worker"),
+        ([], [], "has a header but no lines"),
+        ([(1, "a", "x"), (1, "b", "y")], ["--level", "2"], "--level must be"),
+        ([(1, "a", "x"), (1, "b", "y")], ["--item", "id"], "has no column 'id'"),
+    ],
+)
+def test_command_refuses_in_one_line(tmp_path, rows, options, words):
+    answers = write(tmp_path / "labels.csv", rows)
+    run = CliRunner().invoke(app, ["crowd", answers, *options])
+    assert run.exit_code == 1
+    assert words in str(run.exception)
+
+
+def test_command_tells_what_the_truth_cannot(tmp_path):
+    rows = [(i, w, "x" if i % 2 else "y") for i in range(6) for w in "abc"]
+    answers = write(tmp_path / "labels.csv", rows)
+    gold = write(tmp_path / "gold.csv", [(0, "y"), (1, "z"), (77, "x")], "item,gold")
+    run = CliRunner().invoke(app, ["crowd", answers, "--truth", gold])
+    assert "50.00 % of 2 items" in run.stderr
+    assert "1 items of" in run.stderr
+    assert "'z' was never given" in run.stderr
+    other = write(tmp_path / "other.csv", [("q", "x")], "item,gold")
+    assert "no error can be told" in CliRunner().invoke(app, ["crowd", answers, "--truth", other]).stderr
+    twice = write(tmp_path / "twice.csv", [(0, "x"), (0, "y")], "item,gold")
+    assert "must have one truth" in str(CliRunner().invoke(app, ["crowd", answers, "--truth", twice]).exception)
