@@ -80,10 +80,18 @@ class Leases:
         change = sa.update(pending).where(*held).values(worker=None, leased_until=0.0)
         return int(self.database.write(lambda c: c.execute(change).rowcount))
 
+    def open_question(self, study: int) -> tuple[int, int] | None:
+        """Return some open question as (batch, position); None when all are answered."""
+        p = pending.c
+        mine = sa.select(p.batch, p.position).where(p.study == study)
+
+        last = mine.order_by(p.batch.desc(), p.position.desc()).limit(1)
+        found = self.database.read(lambda c: self.database.columns(c, last))
+        return (found[0][0], found[0][1]) if found else None
+
     def complete(self, study: int) -> bool:
         """Tell whether no question is open."""
-        first = sa.select(pending.c.position).where(pending.c.study == study).limit(1)
-        return self.database.read(lambda c: c.execute(first).first()) is None
+        return self.open_question(study) is None
 
     def open_counts(self, study: int, now: float) -> dict[str, Any]:
         """Return how many questions are open, leased and failed, what they cost, and who holds them."""

@@ -139,8 +139,20 @@ class Store(Protocol):
     def release(self, study: int, worker: str | None) -> int:
         """Take back what a worker (or everybody) holds; return how many questions that were."""
 
-    def put(self, record: Record, told: Told, worker: Workers, now: float, name: Naming, blame: Blaming) -> int:
-        """Keep answers, all of them or none; return how many were new."""
+    def put(
+        self,
+        record: Record,
+        told: Told,
+        worker: Workers,
+        now: float,
+        name: Naming,
+        blame: Blaming,
+        hint: tuple[int, int] = (-1, -1),
+    ) -> tuple[int, bool]:
+        """Keep answers, all of them or none; return (how many were new, whether question `hint` is open for sure)."""
+
+    def open_question(self, study: int) -> tuple[int, int] | None:
+        """Return some open question as (batch, position); None when all are answered."""
 
     def complete(self, study: int) -> bool:
         """Tell whether no question is open."""

@@ -49,6 +49,7 @@ class Study:
         self._live: replay.Live | None = None
         self._alone = threading.RLock()  # one thread at a time runs the plan
         self._names: Labels | None = None
+        self._witness: tuple[int, int] | None = None  # a question that was open when we looked
         self.clock: Callable[[], float] = time.time
 
     @classmethod
@@ -107,6 +108,12 @@ class Study:
         return self._record.name
 
     @property
+    def prices(self) -> Prices:
+        """What it quotes for each entry; one when nothing was said."""
+        given = self._record.prices
+        return Prices() if given is None else Prices.from_json(given)
+
+    @property
     def labels(self) -> Labels:
         """The names of its rows and columns."""
         if self._names is None:
@@ -117,6 +124,8 @@ class Study:
     @property
     def state(self) -> str:
         """``open``, ``finished``, ``exhausted`` (the money ran out) or ``closed``."""
+        with contextlib.suppress(EntrywiseError):  # two tells at once may each have left the next step to the other
+            return self.advance().state
         return self.store.record(self.name).state
 
     @property
@@ -169,9 +178,12 @@ class Study:
         if not len(told.value):
             return 0
         blame = blame or (lambda k: f"answer {k}: ")
-        new = self.store.put(self._record, told, worker, self.clock(), self.labels.name, blame)
-        if self.store.complete(self._record.id):
-            self._advance_after("the answers are")
+        hint = self._witness or (-1, -1)  # a question that was open: while it is, the batch is not complete
+        new, still = self.store.put(self._record, told, worker, self.clock(), self.labels.name, blame, hint)
+        if not still:
+            self._witness = self.store.open_question(self._record.id)
+            if self._witness is None:
+                self._advance_after("the answers are")
         return new
 
     def _advance_after(self, kept: str) -> None:
@@ -233,6 +245,8 @@ class Study:
 
     def status(self) -> dict[str, Any]:
         """Return where the study stands: state, batch, open and leased questions, money, troubles."""
+        with contextlib.suppress(EntrywiseError):
+            self.advance()
         return report.status(self.store, self.store.record(self.name), self.labels, self.clock())
 
     def log(self) -> Iterator[dict[str, Any]]:

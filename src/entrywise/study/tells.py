@@ -16,6 +16,35 @@ from entrywise.study.store import Blaming, Naming, Record, Told, Workers
 FAILED = 1.0  # a lease that ended long ago: failed questions are handed out after those never tried
 
 
+# One answer told alone, the commonest tell of all: its question leaves the queue and the answer is kept. Where no
+# row comes back (answered before, withdrawn, closed, held by another) nothing was done, and `put` finds out why.
+_ONE_POSTGRESQL = """
+WITH taken AS (
+    DELETE FROM pending USING studies
+    WHERE studies.id = pending.study AND studies.state = 'open'
+        AND pending.study = %(study)s AND pending.batch = %(batch)s AND pending.position = %(position)s
+        AND (%(worker)s::text IS NULL OR %(worker)s::text = ANY(string_to_array(pending.holders, E'\n')))
+    RETURNING pending.position
+)
+INSERT INTO answers (study, batch, position, value, failed, worker, told_at, source)
+SELECT %(study)s, %(batch)s, position, %(value)s::float8, false, %(worker)s::text, %(now)s::float8, 'told' FROM taken
+RETURNING EXISTS (
+    SELECT 1 FROM pending WHERE study = %(study)s AND batch = %(hint_batch)s AND position = %(hint_position)s
+)
+"""
+_ONE_SQLITE = """
+DELETE FROM pending WHERE study = :study AND batch = :batch AND position = :position
+    AND EXISTS (SELECT 1 FROM studies WHERE id = :study AND state = 'open')
+    AND (:worker IS NULL OR instr(char(10) || holders || char(10), char(10) || :worker || char(10)) > 0)
+RETURNING 1
+"""
+_KEEP_SQLITE = """
+INSERT INTO answers (study, batch, position, value, failed, worker, told_at, source)
+VALUES (:study, :batch, :position, :value, 0, :worker, :now, 'told')
+"""
+_HINT_SQLITE = "SELECT 1 FROM pending WHERE study = :study AND batch = :hint_batch AND position = :hint_position"
+
+
 class Held(NamedTuple):
     """An open question as it was taken out of the queue."""
 
@@ -32,9 +61,22 @@ class Tells:
 
     database: Database
 
-    def put(self, record: Record, told: Told, worker: Workers, now: float, name: Naming, blame: Blaming) -> int:
-        """Keep answers, all of them or none; return how many were new."""
+    def put(
+        self,
+        record: Record,
+        told: Told,
+        worker: Workers,
+        now: float,
+        name: Naming,
+        blame: Blaming,
+        hint: tuple[int, int] = (-1, -1),
+    ) -> tuple[int, bool]:
+        """Keep answers, all of them or none; return (how many were new, whether question `hint` is open for sure)."""
         workers = list(worker) if isinstance(worker, list) else [worker] * len(told.value)
+        if len(told.value) == 1 and not told.failed[0]:
+            kept, still = self._put_one(record.id, told, workers[0], now, hint)
+            if kept:
+                return 1, still
         numbers = list(zip(told.batch.tolist(), told.position.tolist(), strict=True))
         which: dict[tuple[int, int], int] = {}
         for k, key in enumerate(numbers):
@@ -63,6 +105,27 @@ class Tells:
                 extra = {"reason": reason, "retired_at": now}
                 self.database.insert(connection, retired, _rows(record.id, told, ks, workers, now) | extra)
             return len(new) + len(repeats) + len(failed)
+
+        return self.database.write(keep), False
+
+    def _put_one(
+        self, study: int, told: Told, worker: str | None, now: float, hint: tuple[int, int]
+    ) -> tuple[bool, bool]:
+        """Keep one answer in as few words as the database allows; False where there is more to say."""
+        values = {
+            "study": study, "batch": int(told.batch[0]), "position": int(told.position[0]), "worker": worker,
+            "value": float(told.value[0]), "now": now, "hint_batch": hint[0], "hint_position": hint[1],
+        }  # fmt: skip
+        if not self.database.sqlite:
+            kept = self.database.at_once(_ONE_POSTGRESQL, values)
+            return bool(kept), bool(kept) and kept[0][0] and hint != (values["batch"], values["position"])
+
+        def keep(connection: Connection) -> tuple[bool, bool]:
+            handle: Any = connection.connection.driver_connection
+            if not handle.execute(_ONE_SQLITE, values).fetchall():
+                return False, False
+            handle.execute(_KEEP_SQLITE, values)
+            return True, bool(handle.execute(_HINT_SQLITE, values).fetchall())
 
         return self.database.write(keep)
 
