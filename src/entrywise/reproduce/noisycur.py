@@ -46,6 +46,15 @@ def _line(axis: Any, name: str, x: Any, y: Any, label: str | None = None) -> Non
     axis.plot(x, y, dash, color=color, marker=marker, markersize=3.5, linewidth=1.3, label=label or name)
 
 
+def _plain_ticks(axis: Any) -> None:
+    """Write 2, 5, 10 and not powers of ten on a logarithmic axis."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
+    axis.yaxis.set_major_formatter(ScalarFormatter())
+    axis.yaxis.set_minor_formatter(NullFormatter())
+
+
 def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """Error against the budget on the synthetic set, low noise; shaded where nuclear norms have no theory."""
     runs = range(2 if quick else 10)
@@ -83,7 +92,8 @@ def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
         100 * shares[0] + 0.5, axis.get_ylim()[1] * 0.97, "no theory for nuclear norms", va="top", color="tab:red"
     )
     axis.set(xlabel="budget, percent of what all entries cost", ylabel="relative error, percent", yscale="log")
-    axis.set_title("Figure 1: 80 x 60, rank 4, low noise (best setting of each rival)")
+    axis.set_title("80 x 60, rank 4, low noise; rivals at their best setting")
+    _plain_ticks(axis)
     axis.legend(fontsize=8)
     save_figure(folder / "figure1.png", figure)
     first, last = 0, len(shares) - 1
@@ -104,7 +114,7 @@ def _panels(
     number: str, folder: Path, quick: bool, say: Say, pair: tuple[Contest, Contest], runs: range
 ) -> list[Claim]:
     """Draw error against d for the low and the high noise, and judge the paper's claims."""
-    figure, axes = new_figure(columns=2, width=5.6, height=4.2)
+    figure, axes = new_figure(columns=2, width=6.4, height=4.2)
     rows: list[tuple[Any, ...]] = []
     claims: list[Claim] = []
     for axis, c in zip(axes[0], pair, strict=True):
@@ -147,8 +157,9 @@ def _panels(
         axis.set(xlabel="d, noisy columns bought", ylabel="relative error, percent", title=c.name, yscale="log")
         top = 100 * 4 * max(best["nCUR"], best["CUR+"])
         axis.set_ylim(100 * automatic * 0.85, max(top, 100 * automatic * 2))
+        _plain_ticks(axis)
         claims += _rank_claims(number, c, best, automatic)
-    axes[0, 1].legend(fontsize=7, loc="upper right")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     save_figure(folder / f"figure{number}.png", figure)
     save_csv(folder / f"figure{number}.csv", ("panel", "method", "d", "runs", "error_percent"), rows)
     return claims
