@@ -35,20 +35,18 @@ def sampled(K, budget, rng):
     return ew.Observations.from_triplets(rows, cols, K[rows, cols], K.shape)
 
 
-def completed(K, budget, rng):
+def completed(K, budget, rng, check):
     """Return a converged soft-impute, its penalty the best of a warm-started path on held-out entries.
 
-    Should the best one lie at the end of the path, smaller ones are tried, judged by the true kernel.
+    With `check`, half that penalty is tried as well, judged by the true kernel: 1.0 comes back when the path's was better.
     """
     seen = sampled(K, budget, rng)
-    best = soft_impute(seen, center="none", max_rank=40)
-    penalty, first = best.report["penalty"], best.report["penalty"]
-    error = np.linalg.norm(best.to_dense() - K)
-    while True:
-        smaller = soft_impute(seen, penalty / 2, center="none", max_rank=40)
-        if np.linalg.norm(smaller.to_dense() - K) >= error:
-            return best, penalty / first
-        best, penalty, error = smaller, penalty / 2, np.linalg.norm(smaller.to_dense() - K)
+    best = soft_impute(seen, center="none", max_rank=40, tol=1e-4)
+    if not check:
+        return best, float("nan")
+    half = soft_impute(seen, best.report["penalty"] / 2, center="none", max_rank=40, tol=1e-4)
+    worse = np.linalg.norm(half.to_dense() - K) >= np.linalg.norm(best.to_dense() - K)
+    return (best, 1.0) if worse else (half, 0.5)
 
 
 def one(X, labels, seed, rows, name):
@@ -56,7 +54,7 @@ def one(X, labels, seed, rows, name):
     n = len(K)
     budget = n * (RANK + 1)
     greedy = ew.play(adaptive_nystrom(n, rank=RANK), MatrixOracle(K), budget=budget)
-    soft, at = completed(K, budget, np.random.default_rng(seed))
+    soft, at = completed(K, budget, np.random.default_rng(seed), seed == 100)
     scores = []
     for kernel in (K, greedy, soft):
         Y = kernel_tsne(kernel, rng=0)

@@ -103,3 +103,21 @@ def test_bad_input_is_refused(blobs, tmp_path):
         KernelMap(found, 0)
     with pytest.raises(ParameterError, match="must end in"):
         save_map(tmp_path / "map.xyz", kernel_pca(found))
+
+
+def test_the_command_draws_a_map(tmp_path, blobs):
+    from typer.testing import CliRunner
+
+    from entrywise.cli.app import app
+
+    np.save(tmp_path / "points.npy", blobs[0])
+    given = ["kernel", str(tmp_path / "points.npy"), "--rank", "8", "--plot", str(tmp_path / "map.svg")]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 0, done.output
+    lines = (tmp_path / "points.npy.map.csv").read_text().splitlines()
+    assert lines[0] == "point,x,y,asked"
+    assert len(lines) == 91
+    assert sum(int(line.split(",")[3]) for line in lines[1:]) == 8
+    assert (tmp_path / "map.svg").read_bytes().startswith(b"<?xml")
+    for wrong in (["--embed", "umap"], ["--plot", "map.xyz"]):
+        assert CliRunner().invoke(app, [*given[:4], *wrong]).exit_code != 0

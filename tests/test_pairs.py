@@ -8,9 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import entrywise as ew
-from entrywise.active import lil_ucb, median_elimination, sequential_halving, successive_elimination, uniform_pairs
+from entrywise import gallery
+from entrywise.active import (
+    lil_ucb,
+    median_elimination,
+    sequential_halving,
+    stochastic_nystrom,
+    successive_elimination,
+    uniform_pairs,
+)
 from entrywise.active.halving import arms_for, rounds_for
 from entrywise.apply.pairs import Population, PopulationOracle, best_pair, population, regret
+from entrywise.checks import plans
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import pair_losses
 from entrywise.oracles import BernoulliOracle, MatrixOracle
@@ -281,3 +290,19 @@ def test_populations_refuse_what_is_none():
         Population([1.0], np.zeros((2, 3)))
     with pytest.raises(ParameterError, match=r"0\.\.1"):
         Population([1.0], [[0.5, 1.5]])
+
+
+@pytest.mark.parametrize("law", plans.LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize(
+    "made",
+    [
+        best_pair(12, budget=300, answers="success", rng=0),
+        best_pair(12, budget=300, ask_diagonal=True, allow_same=True, rng=0),
+        best_pair(12, budget=300, noise=0.5, rng=0),
+        stochastic_nystrom(12, rank=2, budget=300, ask_diagonal=False, rng=0),
+        lil_ucb(12, budget=300, heuristic=True, diagonal=True, rng=0),
+    ],
+    ids=["success", "diagonal", "noise", "blind", "lil"],
+)
+def test_variants_obey_the_laws(made, law):
+    law(made, gallery.coin_oracle)

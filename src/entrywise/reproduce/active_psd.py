@@ -198,8 +198,8 @@ def figure_1(folder: Path, quick: bool, say: Say) -> list[Claim]:
 
 def figure_a1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """Synthetic pairs of the appendix: L = U U' with U uniform, and a coherent matrix as well."""
-    n, runs, lrmc = (60, 4, 1) if quick else (200, 10, 3)
-    budgets = [1000, 10_000] if quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
+    n, runs, lrmc = (40, 3, 1) if quick else (200, 10, 3)
+    budgets = [500, 5000] if quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
     problems = [("synthetic", 2), ("synthetic", 4), ("coherent", 3)]
     figure, axes = new_figure(3)
     every = {}
