@@ -20,7 +20,7 @@ def entrywise(*args, **extra):
 
 
 def test_the_demo_shows_what_it_promises(tmp_path):
-    done = entrywise("demo", "--columns", 20, "--format", "json", "--out", tmp_path / "demo.png")
+    done = entrywise("demo", "kernel", "--columns", 20, "--format", "json", "--out", tmp_path / "demo.png")
     assert done.returncode == 0, done.stderr
     rows = {row["rule"]: row for row in json.loads(done.stdout)}
     greedy, random = rows["adaptive (greedy)"], rows["random columns"]

@@ -119,7 +119,7 @@ def answers_of(path: str, study: str, worker: str | None) -> Answers:
     return Answers(path, items, lines, workers)
 
 
-def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None) -> Any:
+def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None, value_column: str = "value") -> Any:
     """Return known entries from a CSV file with columns row, col, value, by labels where there are any."""
     import numpy as np
 
@@ -128,14 +128,14 @@ def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None) 
     from entrywise.study.entries import Labels, number
 
     names, table = table_of(path)
-    missing = [name for name in ("row", "col", "value") if name not in names]
+    missing = [name for name in ("row", "col", value_column) if name not in names]
     if missing:
         raise DataError(f"{path} line 1: there must be a column {missing[0]!r}, got {', '.join(names)}")
     labels = Labels(rows, cols)
     found = []
     for line, fields in table:
         try:
-            value = number(fields["value"])
+            value = number(fields[value_column])
             found.append((*labels.index(fields["row"], fields["col"]), value))
         except TellError as error:
             raise DataError(f"{path} line {line}: {error}") from None
@@ -143,7 +143,8 @@ def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None) 
             raise DataError(f"{path} line {line}: a known entry must have a value; leave failed ones out")
     i, j = (np.array([f[k] for f in found], np.int64) for k in (0, 1))
     try:
-        return Observations.from_triplets(i, j, np.array([f[2] for f in found]))
+        shape = None if rows is None or cols is None else (len(rows), len(cols))
+        return Observations.from_triplets(i, j, np.array([f[2] for f in found]), shape)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 

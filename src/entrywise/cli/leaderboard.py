@@ -1,0 +1,171 @@
+"""``entrywise leaderboard``: a study of models by tasks, and what it says so far."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from entrywise.cli._shared import Format, FormatOption, emit, say
+
+leaderboard = typer.Typer(
+    name="leaderboard",
+    help="Score rows (models) over columns (tasks) by buying only the cells that tell most.",
+    no_args_is_help=True,
+)
+
+Where = Annotated[str, typer.Argument(help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE")]
+Name = Annotated[str, typer.Option(help="What the study is called.")]
+
+
+@leaderboard.command()
+def create(
+    database: Where,
+    rows: Annotated[str, typer.Option(help="CSV whose first column names the rows (models).")],
+    cols: Annotated[str, typer.Option(help="CSV whose first column names the columns (tasks).")],
+    budget: Annotated[float, typer.Option(help="Money to spend; never exceeded.")],
+    goal: Annotated[str, typer.Option(help="all (every cell), scores (row means) or best (the best row).")] = "scores",
+    price: Annotated[
+        str | None, typer.Option(help="CSV with columns row, col, price; every cell costs 1 when left out.")
+    ] = None,
+    rank: Annotated[int, typer.Option(help="Components of the fit.")] = 6,
+    reserve: Annotated[
+        float, typer.Option(help="Share of the money for the blind reserve behind the intervals.")
+    ] = 0.15,
+    seed: Annotated[int | None, typer.Option(help="Seed; drawn and recorded when left out.")] = None,
+    known: Annotated[str | None, typer.Option(help="CSV of cells known beforehand: row, col, value.")] = None,
+    name: Name = "leaderboard",
+) -> None:
+    """Start a leaderboard; then use `entrywise study ask` and `tell` on it, from as many machines as you like.
+
+    Example: entrywise leaderboard create scores.db --rows models.csv --cols tasks.csv --budget 500 --goal best
+    """
+    from entrywise.cli._study_files import known_of, labels_of
+    from entrywise.study import Study
+
+    models, tasks = labels_of(rows), labels_of(cols)
+    assert models is not None
+    assert tasks is not None
+    params: dict[str, Any] = {"goal": goal, "rank": min(rank, len(models), len(tasks)), "reserve": reserve}
+    study = Study.create(
+        database,
+        name,
+        plan="most-informative",
+        params=params,
+        seed=seed,
+        budget=budget,
+        prices=None if price is None else _prices(price, models, tasks),
+        known=None if known is None else known_of(known, models, tasks),
+        rows=models,
+        cols=tasks,
+    )
+    now = study.status()
+    cells = len(models) * len(tasks)
+    say(
+        f"{len(models)} rows x {len(tasks)} columns, {cells} cells; {now['open']} to measure first, "
+        f"{now['reserved']:g} reserved of {budget:g}"
+    )
+    say(f"next: entrywise study ask {database} {name} > todo.csv")
+
+
+@leaderboard.command()
+def report(
+    database: Where,
+    name: Name = "leaderboard",
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
+    plot: Annotated[Path | None, typer.Option(help="Write a picture of the scores here (PNG).")] = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """Print the scores with intervals, the places each row may take, and on stderr what the money has bought.
+
+    Example: entrywise leaderboard report scores.db --level 0.95
+    """
+    from entrywise.apply.leaderboard import Bought, control, next_money, scores
+    from entrywise.study import Study
+
+    study = Study.open(database, name)
+    shape, now = _shape(study), study.status()
+    bought = Bought.from_log(shape, study.log(), study.labels.index)
+    found = study.result()
+    board = scores(found, bought, level)
+    rows = [
+        (str(study.labels.row(int(i))), float(board.mean[i]), float(board.low[i]), float(board.high[i]),
+         f"{board.best_place[i]}-{board.worst_place[i]}", int((bought.rows == i).sum()))
+        for i in board.order
+    ]  # fmt: skip
+    emit(("row", "score", "low", "high", "place", "cells"), rows, format, title=f"{name}: {level:.0%} intervals")
+    share = len(bought) / (shape[0] * shape[1])
+    say(
+        f"{len(bought)} of {shape[0] * shape[1]} cells ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"
+    )
+    if found.report.get("confidence"):
+        say(
+            f"best: {rows_label(study, found.report['best'])}, with posterior probability {found.report['confidence']:.2f}"
+        )
+    say(f"intervals: {found.report.get('intervals', 'conformal, from a blind reserve')}")
+    compared = control(found, bought)
+    if compared.rule_error is None or compared.random_error is None:
+        say(f"against random buying at equal cost: {compared.reason}")
+    else:
+        gain = compared.rule_error / compared.random_error - 1
+        say(
+            f"against random buying at equal cost ({compared.spend:g}): error {compared.rule_error:.4g} beside "
+            f"{compared.random_error:.4g} ({gain:+.0%})"
+        )
+    more = next_money(found, bought, 0.1 * float(now["budget"]), study.prices)
+    say(
+        f"the next 10 % of the budget ({more.money:g}) would buy {more.cells} cells; expected error {more.now:.4g} -> {more.then:.4g}"
+    )
+    if plot is not None:
+        draw_scores(plot, [r[0] for r in rows], board)
+        say(f"picture: {plot.resolve()}")
+
+
+def rows_label(study: Any, i: int) -> str:
+    """Return what row i is called."""
+    return str(study.labels.row(int(i)))
+
+
+def draw_scores(path: Path, names: list[str], board: Any) -> None:
+    """Draw the scores with their intervals, best on top."""
+    import numpy as np
+
+    from entrywise.reproduce._shared import new_figure, save_figure
+
+    order = board.order
+    figure, ((axis,),) = new_figure(width=6.5, height=max(2.5, 0.22 * len(names) + 1))
+    at = np.arange(len(order))
+    half = board.mean[order] - board.low[order]
+    axis.errorbar(board.mean[order], at, xerr=half, fmt="o", ms=3, lw=1, color="tab:blue")
+    axis.set_yticks(at, names, fontsize=7)
+    axis.invert_yaxis()
+    axis.set_xlabel("score, with its interval")
+    axis.grid(alpha=0.3, axis="x")
+    save_figure(path, figure)
+
+
+def _shape(study: Any) -> tuple[int, int]:
+    from entrywise.exceptions import ParameterError
+
+    record = study.store.record(study.name)
+    if record.n_rows is None or record.n_cols is None or record.plan not in ("most-informative", "top-two"):
+        raise ParameterError(
+            f"study {study.name!r} runs {record.plan}; a leaderboard needs most-informative or top-two"
+        )
+    return int(record.n_rows), int(record.n_cols)
+
+
+def _prices(path: str, rows: list[str], cols: list[str]) -> Any:
+    """Return the price of every cell from a file of row, col, price."""
+    import numpy as np
+
+    from entrywise.cli._study_files import known_of
+    from entrywise.exceptions import DataError
+    from entrywise.queries import Prices
+
+    seen = known_of(path, rows, cols, "price")
+    if len(seen) < len(rows) * len(cols):
+        missing = np.argwhere(np.isnan(seen.to_dense()))[0]
+        raise DataError(f"{path} must price every cell, ({rows[missing[0]]!r}, {cols[missing[1]]!r}) has none; add it")
+    return Prices(seen.to_dense())

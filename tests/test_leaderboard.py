@@ -1,0 +1,152 @@
+"""The purchase demo on a reduced grid, and the leaderboard command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from entrywise.cli._demo_purchase import Trainer, classifiers, purchase_demo
+from entrywise.cli._shared import Format
+from entrywise.study import Study
+
+
+def entrywise(*args, **extra):
+    return subprocess.run(
+        [sys.executable, "-c", "from entrywise.cli.app import main; main()", *map(str, args)],
+        capture_output=True, text=True, check=False, **extra,
+    )  # fmt: skip
+
+
+def test_the_demo_pays_for_exactly_what_it_trains(tmp_path, capsys):
+    models = dict(list(classifiers().items())[:10])
+    database = tmp_path / "demo.db"
+    bill = purchase_demo(0.3, 3, database, tmp_path / "demo.png", Format.csv, models)
+    capsys.readouterr()
+    study = Study.open(str(database), "demo-1")
+    log = [line for line in study.log() if line["what"] == "told"]
+    assert len(log) == bill.cells
+    cells = {study.labels.index(line["row"], line["col"]) for line in log}
+    assert len(cells) == len(log)  # nothing trained twice for the study
+    assert sum(line["price"] for line in log) == pytest.approx(bill.quoted)
+    assert bill.quoted <= study.status()["budget"] * (1 + 1e-9)
+    trainer = Trainer(models, [(a, b) for a in range(10) for b in range(a + 1, 10)], 3)
+    for line in log[:: max(1, len(log) // 15)]:  # the answers are what training gives
+        assert trainer.cell(*study.labels.index(line["row"], line["col"])) == pytest.approx(line["value"], abs=1e-12)
+    assert {line["arm"] for line in log} >= {"reserve", "start"}
+    assert 0 < bill.error < 0.2
+    assert bill.really > 0
+    assert (tmp_path / "demo.png").stat().st_size > 10_000
+
+
+def test_there_are_forty_configurations_of_at_least_eight_algorithms():
+    models = classifiers()
+    assert len(models) >= 40
+    assert len({type(m) for m in models.values()}) >= 8
+
+
+def test_an_interrupted_demo_goes_on(tmp_path, capsys, monkeypatch):
+    models = dict(list(classifiers().items())[:6])
+    database, real, calls = tmp_path / "demo.db", Trainer.cell, []
+
+    def pulled(self, i, j):
+        calls.append((i, j))
+        if len(calls) == 90:
+            raise KeyboardInterrupt
+        return real(self, i, j)
+
+    monkeypatch.setattr(Trainer, "cell", pulled)
+    with pytest.raises(KeyboardInterrupt):
+        purchase_demo(0.5, 1, database, tmp_path / "demo.png", Format.csv, models)
+    kept = Study.open(str(database), "demo-1").status()["answered"]
+    assert kept > 0
+    monkeypatch.setattr(Trainer, "cell", real)
+    bill = purchase_demo(0.5, 1, database, tmp_path / "demo.png", Format.csv, models)
+    assert bill.cells > kept
+    assert "going on with the interrupted study" in capsys.readouterr().err
+
+
+def test_a_leaderboard_from_the_shell(tmp_path):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((8, 20)) + np.arange(8)[:, None]
+    (tmp_path / "models.csv").write_text("model\n" + "".join(f"m{i}\n" for i in range(8)))
+    (tmp_path / "tasks.csv").write_text("task\n" + "".join(f"t{j}\n" for j in range(20)))
+    made = entrywise(
+        "leaderboard",
+        "create",
+        "s.db",
+        "--rows",
+        "models.csv",
+        "--cols",
+        "tasks.csv",
+        "--budget",
+        80,
+        "--seed",
+        1,
+        cwd=tmp_path,
+    )
+    assert made.returncode == 0, made.stderr
+    early = entrywise("leaderboard", "report", "s.db", cwd=tmp_path)
+    assert early.returncode == 1
+    assert "nothing was bought yet" in early.stderr
+    study = Study.open(str(tmp_path / "s.db"), "leaderboard")
+    while not study.finished:
+        study.tell([(q, A[q.index]) for q in study.ask(50)])
+    done = entrywise("leaderboard", "report", "s.db", "--format", "csv", "--plot", "p.png", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert [r["row"] for r in rows[:2]] == ["m7", "m6"]
+    assert all(float(r["low"]) <= float(r["score"]) <= float(r["high"]) for r in rows)
+    assert "the next 10 % of the budget" in done.stderr
+    assert "against random buying at equal cost" in done.stderr
+    assert (tmp_path / "p.png").exists()
+    (tmp_path / "prices.csv").write_text("row,col,price\nm0,t0,2\n")
+    bad = entrywise(
+        "leaderboard",
+        "create",
+        "t.db",
+        "--rows",
+        "models.csv",
+        "--cols",
+        "tasks.csv",
+        "--budget",
+        9,
+        "--price",
+        "prices.csv",
+        cwd=tmp_path,
+    )
+    assert bad.returncode == 1
+    assert "must price every cell" in bad.stderr
+
+
+def test_the_best_row_from_the_shell(tmp_path):
+    A = np.random.default_rng(2).standard_normal((5, 12)) + 2.0 * np.arange(5)[:, None]
+    for name, count in (("rows", 5), ("cols", 12)):
+        (tmp_path / f"{name}.csv").write_text("name\n" + "".join(f"{name}{k}\n" for k in range(count)))
+    made = entrywise(
+        "leaderboard",
+        "create",
+        "b.db",
+        "--rows",
+        "rows.csv",
+        "--cols",
+        "cols.csv",
+        "--budget",
+        30,
+        "--goal",
+        "best",
+        "--rank",
+        1,
+        cwd=tmp_path,
+    )
+    assert made.returncode == 0, made.stderr
+    study = Study.open(str(tmp_path / "b.db"), "leaderboard")
+    while not study.finished:
+        study.tell([(q, A[q.index]) for q in study.ask()])
+    done = entrywise("leaderboard", "report", "b.db", "--format", "json", cwd=tmp_path)
+    assert "best: rows4" in done.stderr
+    assert json.loads(done.stdout)[0]["row"] == "rows4"
