@@ -152,8 +152,8 @@ def test_what_nothing_determines_is_nan_and_named():
     filled = np.where(np.isnan(seen.to_dense()), NAN, seen.to_dense())
     filled[rows, cols] = 1.0
     assert log_least_squares(O.from_dense(filled)).components == 1
-    with pytest.raises(NotIdentifiable, match="tree"):
-        found.interval(0, 1)
+    assert np.isnan(found.interval(0, 1)).all()  # no degree of freedom to tell the noise by
+    assert "tree" in found.report["interval"]
 
 
 def test_lines_known_to_be_zero_are_zero_and_nothing_else_is_invented():

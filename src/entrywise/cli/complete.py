@@ -195,8 +195,8 @@ def _lines(
             if found.row_counts is not None and found.col_counts is not None:
                 known &= (found.row_counts[a] > 0) & (found.col_counts[b] > 0)
             for t in range(len(a)):
-                numbers = (float(value[t]), float(low[t]), float(high[t])) if known[t] else (gap,) * 3
-                yield names[0][a[t]], names[1][b[t]], *numbers
+                numbers = (value[t], low[t], high[t]) if known[t] else (np.nan,) * 3
+                yield names[0][a[t]], names[1][b[t]], *(gap if np.isnan(x) else float(x) for x in numbers)
 
 
 def _tell(found: LowRank, file: str) -> None:
@@ -206,7 +206,12 @@ def _tell(found: LowRank, file: str) -> None:
     say(f"{file}: {m} x {n}, {r['known']} known ({100 * r['share']:.3g} %), {r['components']} connected "
         f"component{'s' if r['components'] != 1 else ''}")  # fmt: skip
     if r["components"] > 1:
-        say("  entries between components rest on the priors alone")
+        if "connect" in r:
+            say(f"  cells between components are not determined and left empty; {r['to connect']} more would link them, "
+                f"the first at row {r['connect'][0][0]}, column {r['connect'][0][1]}" if r["connect"] else
+                "  cells between components are not determined and left empty")  # fmt: skip
+        else:
+            say("  entries between components rest on the priors alone")
     if r["empty_rows"] or r["empty_cols"]:
         say(f"  nothing is known of {r['empty_rows']} rows and {r['empty_cols']} columns: their cells are left empty")
     say(f"  {r['method']}, rank {found.rank}: {'; '.join(r['reasons'])}")

@@ -230,6 +230,14 @@ class Fit:
             "contradicted": len(against), "contradicted entries": _list(self.i[against], self.j[against]),
             "iterations": self.iterations, "refinements": self.steps, **report,
         }  # fmt: skip
+        if sigma >= 0:
+            report["interval"] = "from effective resistances and " + (
+                "the noise given" if self.known_noise else f"noise told by {int(degrees)} degrees of freedom"
+            )
+        else:
+            report["interval"] = (
+                "none: the known entries form a tree, none is left to tell the noise by; observe one more, or give noise="
+            )
         if count > 1:
             rows, cols = connecting_entries(self.seen)
             apart = self.row_of[rows] != self.col_of[cols]  # lines of zeros are settled

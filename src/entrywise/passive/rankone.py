@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.bounds.rank_one import Sensitivity
-from entrywise.exceptions import NotIdentifiable, ParameterError
+from entrywise.exceptions import ParameterError
 from entrywise.queries import Array, Indices
 from entrywise.results import Interval, LowRank
 
@@ -111,10 +111,6 @@ class RankOne(LowRank):
         Entries of lines that are zero have that of the line's own least-squares fit.
         """
         i, j = self._where(rows, cols)
-        if not self.sigma >= 0:
-            raise NotIdentifiable(
-                "the known entries form a tree: none is left to tell the noise by; observe one more, or give noise="
-            )
         A = self.entries(i, j)
         found = np.full(A.shape, np.nan)
         usual = np.isfinite(A) & (A != 0)
@@ -143,8 +139,9 @@ class RankOne(LowRank):
         .. math:: \hat A_{ij} \pm t \, \sigma \sqrt{\hat A_{ij}^2 R_{ij}\ [+\,1]}
 
         with t from Student's law, :math:`R` the effective resistance between row i and column j. NaN where the
-        known entries determine nothing. Refused when they leave no degree of freedom to tell the noise by. `noise` is
-        the standard deviation of the new measurement, that of the known entries when not given.
+        known entries determine nothing, and everywhere when they leave no degree of freedom to tell the noise by (the
+        report says so). `noise` is the standard deviation of the new measurement, that of the known entries when not
+        given.
         """
         if not 0 < level < 1:
             raise ParameterError(f"level of an interval must be in (0, 1), got {level}")
@@ -158,6 +155,7 @@ class RankOne(LowRank):
             typical = float(np.median(self.precision)) if len(self.precision) else 1.0
             new = self.sigma**2 / typical if noise is None else np.asarray(noise, np.float64) ** 2
             variance = variance + new
-        factor = norm.ppf(0.5 + level / 2) if np.isinf(self.degrees) else t.ppf(0.5 + level / 2, self.degrees)
+        known = np.isinf(self.degrees)
+        factor = norm.ppf(0.5 + level / 2) if known else t.ppf(0.5 + level / 2, max(self.degrees, 1.0))
         half = factor * np.sqrt(variance)
         return Interval(A - half, A + half)
