@@ -244,6 +244,14 @@ def test_literal_estimator_of_noisy_cur_is_the_literal_plan():
     np.testing.assert_array_equal(one.to_dense(), two.to_dense())
 
 
+def test_literal_carries_the_theorem_and_says_that_it_is_vacuous():
+    plan = literal_noisy_cur((40, 30), Prices(column=8), columns=10, noise=NOISE, budget=300, rng=0)
+    found = ew.play(plan, oracle_for(random_low_rank(40, 30, 2, 0)))
+    assert found.certificate is not None
+    assert "Theorem 1" in found.certificate.statement
+    assert found.certificate.vacuous
+
+
 def test_literal_without_columns_takes_the_forecast():
     found = ew.play(
         noisy_cur((40, 30), Prices(column=8), noise=NOISE, budget=300, estimator="literal", rng=0),

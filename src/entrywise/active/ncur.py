@@ -114,7 +114,9 @@ def noisy_cur(
     if estimator == "literal":
         if columns is None:
             columns = _default_columns(setting)
-        literal = literal_noisy_cur(shape, prices, columns=columns, budget=budget, penalty=penalty, rng=generator)
+        literal = literal_noisy_cur(
+            shape, prices, columns=columns, noise=noise, budget=budget, penalty=penalty, rng=generator
+        )
         found: LowRank = yield from literal
         return found
     held = Held(setting, money=float(budget))

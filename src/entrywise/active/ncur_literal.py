@@ -5,17 +5,21 @@ Kept to compare with; :func:`entrywise.active.noisy_cur` is what we recommend.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, cast
 
 import numpy as np
 
+from entrywise.active._split import estimate_rank
 from entrywise.active._twocost import Noise, TwoCost, affordable, filled, read_two_cost
+from entrywise.bounds.noisycur import theorem1, traits
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.linalg.ridge import ridge_path
 from entrywise.queries import Array, Asking, Batch, Prices, Seed, plan
 from entrywise.results import LowRank
 
 Variant = Literal["paper", "code"]
+LARGEST = 2_000_000  # entries up to which the traits of the completed matrix are measured
 
 
 @plan(tolerates_failed=True)
@@ -41,8 +45,8 @@ def literal_noisy_cur(
         Of a ``column`` and of an ``entry``; a precise row costs n entries.
     columns : int
         d, the number of noisy columns.
-    noise : ignored
-        The algorithm does not use it; accepted so that all two-cost plans are called alike.
+    noise : mapping or float, optional
+        The algorithm does not use it; where both noises are given, the result carries the certificate of Theorem 1.
     budget : float
     penalty : float, optional
         Lambda; by default the one of smallest leave-one-row-out error on 500 points, from
@@ -94,8 +98,8 @@ def literal_noisy_cur(
     if columns < 1 or (variant == "code" and columns > n):
         raise ParameterError(f"columns must be in 1..{n}, got {columns}")
     generator = cast(np.random.Generator, rng)
-    replace = variant == "paper"
-    J = generator.choice(n, columns, replace=replace)  # 1
+    again = variant == "paper"  # with replacement
+    J = generator.choice(n, columns, replace=again)  # 1
     left = budget - float(setting.column_prices[J].sum())
     if left < _row_price(setting, 0):
         raise ParameterError(
@@ -108,13 +112,13 @@ def literal_noisy_cur(
         X = np.full((columns, n), 1.0 / columns)  # until rows are known: the mean of the columns
         X[:, J] = np.eye(columns)
         report["columns"] = columns
-        p = _leverage(C) if replace else np.full(m, 1.0 / m)  # 2, 3
-        I = _rows(setting, p, left, replace, generator)  # 4
+        p = _leverage(C) if again else np.full(m, 1.0 / m)  # 2, 3
+        I = _rows(setting, p, left, again, generator)  # 4
         Y = filled(np.reshape((yield Batch.block(I, np.arange(n))), (len(I), n)).T).T  # 5
         report["rows"] = len(I)
-        if not replace:
+        if not again:
             C[I] = Y[:, J]
-        scale = 1.0 / np.sqrt(len(I) * p[I]) if replace else np.ones(len(I))
+        scale = 1.0 / np.sqrt(len(I) * p[I]) if again else np.ones(len(I))
         SC, SY = scale[:, None] * C[I], scale[:, None] * Y
         top = max(float(np.linalg.norm(SC, 2)) ** 2, np.finfo(float).tiny)
         path = ridge_path(SC, SY, np.geomspace(1e-7 * top, 10 * top, 500) if penalty is None else np.array([penalty]))
@@ -123,7 +127,21 @@ def literal_noisy_cur(
         report |= {"penalty": path.best, "leave-one-out error": float(np.sqrt(path.error.min()))}
     except Exhausted:
         status = "exhausted"
-    return LowRank(C, X.T, status=status, report=report)  # 7
+    found = LowRank(C, X.T, status=status, report=report)  # 7
+    return _certified(found, setting) if status == "finished" else found
+
+
+def _certified(found: LowRank, setting: TwoCost) -> LowRank:
+    """Return the result with Theorem 1 for the numbers of the completed matrix, where the noises are known."""
+    if setting.column_noise is None or setting.entry_noise is None or setting.m * setting.n > LARGEST:
+        return found
+    rank = estimate_rank(found.left, setting.column_noise)[0]
+    noise = {"column": setting.column_noise, "entry": setting.entry_noise}
+    of = traits(found.to_dense(), rank)
+    report = found.report
+    promise = theorem1(of, report["columns"], report["rows"], noise=noise, penalty=report["penalty"])
+    promise = replace(promise, assumes=(*promise.assumes, "the matrix has the traits of the completed one"))
+    return replace(found, certificates=(promise,))
 
 
 def _leverage(C: Array) -> Array:
@@ -140,11 +158,11 @@ def _row_price(setting: TwoCost, i: int) -> float:
     return float(setting.entry_prices(np.full(setting.n, i, np.int64), cols).sum())
 
 
-def _rows(setting: TwoCost, p: Array, money: float, replace: bool, rng: np.random.Generator) -> Array:
+def _rows(setting: TwoCost, p: Array, money: float, again: bool, rng: np.random.Generator) -> Array:
     """Draw rows until the next one cannot be paid."""
     m, n = setting.m, setting.n
     flat = setting.flat_entry_price
     most = int(money / ((flat or 1e-300) * n) + 1e-9) if flat is not None else 4 * m
-    drawn = rng.choice(m, most, p=p) if replace else rng.permutation(m)[:most]
+    drawn = rng.choice(m, most, p=p) if again else rng.permutation(m)[:most]
     cost = np.full(len(drawn), n * flat) if flat is not None else np.array([_row_price(setting, i) for i in drawn])
     return np.asarray(drawn[: max(1, affordable(cost, money))])
