@@ -15,7 +15,7 @@ from entrywise.gallery import sample_law
 from entrywise.linalg import pairs
 from entrywise.linalg.pairs import PairSums
 from entrywise.passive import partial_pca
-from entrywise.passive.popca import covariance, from_covariance
+from entrywise.passive.popca import covariance, from_covariance, limit
 
 
 def holes(X, share, rng):
@@ -198,23 +198,37 @@ def test_means_far_from_zero_are_taken_out():
     assert partial_pca(X, 2, center=False).captured(law.moments) < 0.9
 
 
-def test_soft_threshold_repairs_eigenvalues_without_turning_the_subspace():
+def test_repair_cuts_covariances_and_lifts_eigenvalues():
     rng = np.random.default_rng(7)
     law = sample_law("flat", 30, 3, seed=2)
     X = holes(law.draw(2000, rng), 0.85, rng)
     C = covariance(PairSums(30, False).add(X), center=False)
+    cut = limit(C)
+    sd = np.sqrt(np.diagonal(C))
+    assert np.all(np.abs(cut) <= np.outer(sd, sd) * (1 + 1e-12))
+    np.testing.assert_allclose(np.diagonal(cut), np.diagonal(C))
     raw, clip, soft = (partial_pca(X, 3, center=False, repair=how) for how in ("none", "clip", "soft"))
-    low = np.linalg.eigvalsh(C)[0]
+    np.testing.assert_allclose(raw.spectrum, np.linalg.eigvalsh(C)[::-1])
+    values, V = np.linalg.eigh(cut)
+    low = values[0]
     assert low < 0
-    assert raw.spectrum[-1] == pytest.approx(low)
     assert clip.spectrum.min() == soft.spectrum.min() == 0.0
-    np.testing.assert_allclose(soft.explained_variance, raw.explained_variance - 0.5 * abs(low))
-    np.testing.assert_array_equal(soft.components, raw.components)
-    values, V = np.linalg.eigh(C)
-    errors = [
-        np.linalg.norm((V * np.maximum(values - shift, 0)) @ V.T - law.moments) for shift in (0.0, 0.5 * abs(low))
-    ]
+    np.testing.assert_allclose(soft.explained_variance, clip.explained_variance - 0.5 * abs(low))
+    np.testing.assert_array_equal(soft.components, clip.components)
+    errors = [np.linalg.norm((V * np.maximum(values - s, 0)) @ V.T - law.moments) for s in (0.0, 0.5 * abs(low))]
     assert errors[1] < errors[0] < np.linalg.norm(C - law.moments)
+
+
+def test_cutting_covariances_helps_where_pairs_are_rare():
+    rng = np.random.default_rng(8)
+    law = sample_law("power", 30, 2, seed=6)
+    X = law.draw(3000, rng) * rng.standard_exponential((3000, 1))  # heavy tails
+    X[~masks("exactly", 3000, 30, 2, rng)] = np.nan
+    raw, cut = (partial_pca(X, 2, repair=how).captured(law.moments) for how in ("none", "soft"))
+    assert cut > raw
+    whole = law.draw(200, rng)
+    C = covariance(PairSums(30).add(whole))
+    np.testing.assert_allclose(limit(C), C, rtol=1e-12)  # complete data need no repair
 
 
 @pytest.mark.parametrize(("r", "m"), [(2, 2000), (2, 20_000), (5, 2000), (10, 5000), (25, 2000)])

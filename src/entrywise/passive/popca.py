@@ -56,8 +56,10 @@ def partial_pca(
         For the three: r, the attributes drawn a sample (p = r / d), or for ``bernoulli`` one probability
         an attribute. ``exactly`` finds r in the data.
     repair : {"soft", "clip", "none"}
-        Missing pairs leave eigenvalues below zero. ``soft`` lowers all by half the size of the lowest, then
-        clips at zero (Lounici's estimator with :math:`\lambda = |\lambda_{min}|`); the subspace stays the same.
+        Pairs seen rarely give covariances that no variances allow, and eigenvalues below zero. ``soft`` and ``clip`` first
+        cut each covariance at :math:`|C_{ij}| \le \sqrt{C_{ii} C_{jj}}`, whose variances are seen far more often. ``soft`` then
+        lowers all eigenvalues by half the size of the lowest and clips at zero (Lounici's estimator with
+        :math:`\lambda = |\lambda_{min}|`), ``clip`` only clips. ``none`` leaves the unbiased estimate as it is: the paper's.
     weights : array-like of shape (n,), optional
         Each counts as that many repetitions of its sample.
     max_square : float, optional
@@ -205,9 +207,16 @@ def inclusion(sums: PairSums, mask: Mask, per_sample: float | ArrayLike | None) 
     return both
 
 
+def limit(C: Array) -> Array:
+    """Return C with each covariance cut at the product of the two standard deviations."""
+    sd = np.sqrt(np.maximum(np.diagonal(C), 0.0))
+    most = np.outer(sd, sd)
+    return np.clip(C, -most, most)
+
+
 def from_covariance(C: Array, k: int, mean: Array, repair: Repair = "soft") -> Subspace:
-    """Return the k leading eigenvectors of a symmetric matrix, its eigenvalues repaired."""
-    values, vectors = np.linalg.eigh(C)
+    """Return the k leading eigenvectors of a symmetric matrix, repaired as :func:`partial_pca` says."""
+    values, vectors = np.linalg.eigh(C if repair == "none" else limit(C))
     values, V = values[::-1], vectors[:, ::-1][:, :k].T
     if repair == "soft":
         values = np.maximum(values - 0.5 * max(-float(values[-1]), 0.0), 0.0)
