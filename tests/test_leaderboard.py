@@ -150,3 +150,26 @@ def test_the_best_row_from_the_shell(tmp_path):
     done = entrywise("leaderboard", "report", "b.db", "--format", "json", cwd=tmp_path)
     assert "best: rows4" in done.stderr
     assert json.loads(done.stdout)[0]["row"] == "rows4"
+
+
+def test_figures_are_redrawn_quickly(tmp_path, data_folder):
+    from entrywise.reproduce.leaderboard import FIGURES
+
+    claims = FIGURES["coverage"](tmp_path, True, lambda words: None)
+    assert len(claims) == 3
+    assert {p.name for p in tmp_path.iterdir()} == {"coverage.png", "coverage.csv"}
+    assert set(FIGURES) == {"spend", "best", "coverage"}
+
+
+def test_ucb_e_names_the_best_row_in_both_forms():
+    import entrywise as ew
+    from entrywise.active import ucb_e
+    from entrywise.oracles import MatrixOracle
+
+    A = np.random.default_rng(3).standard_normal((8, 40)) + 2.0 * np.arange(8)[:, None]
+    for extra in ({}, {"low_rank": True, "warm_up": 0.2}):
+        found = ew.play(ucb_e(A.shape, budget=120, rng=1, **extra), MatrixOracle(A))
+        assert found.report["best"] == 7
+        assert found.cost <= 120
+    with pytest.raises(ValueError, match="batch and rank must be 1 or more"):
+        ucb_e((3, 3), budget=3, batch=0)

@@ -233,6 +233,10 @@ METHODS: tuple[Method, ...] = (
         "top-two", "active.toptwo:top_two", "active", "Russo 2016, on row means",
         "names the best row with a posterior probability", {"shape": (14, 10), "budget": 90, "rng": 0}, "cells_oracle",
     ),
+    Method(
+        "ucb-e", "active.ucbe:ucb_e", "active", "Audibert, Bubeck, Munos 2010; Zhou et al. 2025",
+        "the baseline for naming the best row", {"shape": (14, 10), "budget": 60, "batch": 3, "rng": 0}, "cells_oracle",
+    ),
 )  # fmt: skip
 
 _BY_NAME = {method.name: method for method in reversed(METHODS)}

@@ -16,6 +16,7 @@ from entrywise.active.rankone import rank_one
 from entrywise.active.smcans import stochastic_nystrom
 from entrywise.active.toptwo import top_two
 from entrywise.active.twophase import two_phase
+from entrywise.active.ucbe import ucb_e
 
 __all__ = [
     "adaptive_nystrom",
@@ -34,5 +35,6 @@ __all__ = [
     "successive_elimination",
     "top_two",
     "two_phase",
+    "ucb_e",
     "uniform_pairs",
 ]

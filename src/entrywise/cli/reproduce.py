@@ -12,6 +12,7 @@ from entrywise.cli._shared import Format, FormatOption, emit, say
 PAPERS: dict[str, str] = {  # name of the command -> module under entrywise.reproduce
     "active-psd": "active_psd",
     "binary": "binary",
+    "leaderboard": "leaderboard",
     "noisycur": "noisycur",
     "rank-one": "rank_one",
     "subspace": "subspace",
@@ -19,7 +20,7 @@ PAPERS: dict[str, str] = {  # name of the command -> module under entrywise.repr
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="Which paper; see the list in --help of the docs, or give a wrong one.")],
+    paper: Annotated[str, typer.Argument(help="active-psd, binary, leaderboard, noisycur, rank-one or subspace.")],
     figure: Annotated[list[str] | None, typer.Option(help="Only this figure; may be given several times.")] = None,
     quick: Annotated[bool, typer.Option(help="Fewer runs and smaller sizes: a look, not a result.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the PNG and CSV files.")] = Path("results"),

@@ -1,0 +1,194 @@
+"""Which entries next, on real matrices: error against spend for every rule, winners, coverage.
+
+Models by data sets (Oboe, at price one and at runtimes), drugs by kinases (KIBA), language models by instructions
+(AlpacaEval), readers by jokes (Jester), senators by votes. Errors are on cells that no rule may buy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from entrywise import datasets
+from entrywise.active import most_informative, top_two
+from entrywise.active.ucbe import ucb_e
+from entrywise.apply.leaderboard import Bought, scores
+from entrywise.oracles import MatrixOracle
+from entrywise.play import play
+from entrywise.queries import Array, Prices
+from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
+from entrywise.run import Run
+
+RULES = ("uniform", "random", "balanced", "leverage", "variance", "committee", "gain")
+Say = Callable[[str], None]
+
+
+def matrices(quick: bool) -> dict[str, tuple[Array, Array | None, tuple[float, ...]]]:
+    """Return name -> (matrix with NaN where unknown, prices or None, shares of the whole to spend)."""
+    few = (0.1, 0.2) if quick else (0.05, 0.1, 0.2, 0.4)
+    seen, runtime = datasets.oboe()
+    error = seen.to_dense()
+    dense = datasets.kiba()[0].to_dense()
+    dense = dense[np.argsort(-np.sum(~np.isnan(dense), axis=1), kind="stable")[: 150 if quick else 500]]
+    dense = dense[:, np.argsort(-np.sum(~np.isnan(dense), axis=0), kind="stable")[:163]]
+    jester = datasets.jester(complete_rows=True).to_dense()[: 150 if quick else 500]
+    if quick:
+        error, runtime = error[:120], runtime[:120]
+    return {
+        "oboe": (error, None, few),
+        "oboe by runtime": (error, runtime, (0.005, 0.01) if quick else (0.001, 0.005, 0.01, 0.05)),
+        "kiba": (dense, None, few),
+        "alpaca-eval": (datasets.alpaca_eval().to_dense(), None, few),
+        "jester": (jester, None, few),
+        "senate": (datasets.votes("senate").to_dense(), None, few),
+    }
+
+
+def spend(out: Path, quick: bool, say: Say) -> list[Claim]:
+    """Draw the error against spend for every rule on every matrix."""
+    cases = matrices(quick)
+    seeds = range(900, 902) if quick else range(900, 905)
+    rules = ("uniform", "random", "gain") if quick else RULES
+    figure, axes = new_figure(columns=3, rows=2, width=4.4, height=3.4)
+    table, claims = [], []
+    for axis, (name, (A, price, shares)) in zip(axes.ravel(), cases.items(), strict=True):
+        known = ~np.isnan(A)
+        whole = float(known.sum()) if price is None else float(price[known].sum())
+        errors: dict[str, list[list[float]]] = {rule: [] for rule in rules}
+        for share in shares:
+            for rule in rules:
+                found = [_error(A, price, known, rule, float(np.floor(share * whole)), seed) for seed in seeds]
+                errors[rule].append(found)
+                table.append((name, rule, share, float(np.mean(found)), float(np.std(found) / np.sqrt(len(found)))))
+            say(f"  {name}, {share:.3g} of the money")
+        for rule in rules:
+            axis.plot(
+                [100 * s for s in shares],
+                [np.mean(e) for e in errors[rule]],
+                "o-",
+                ms=3,
+                lw=2 if rule == "gain" else 1,
+                label=rule,
+            )
+        axis.set(xscale="log", xlabel="% of the money", ylabel="held-out RMSE", title=name)
+        axis.grid(alpha=0.3)
+        fair = "uniform" if price is None else "random"
+        change = [
+            100 * (np.mean(np.array(g) / np.array(u)) - 1) for g, u in zip(errors["gain"], errors[fair], strict=True)
+        ]
+        claims.append(
+            Claim(
+                "spend",
+                f"{name}: buying by gain beats {fair} buying",
+                ", ".join(f"{c:+.1f} %" for c in change),
+                bool(np.mean(change) < 0),
+            )
+        )
+    axes[0, 0].legend(fontsize=7, frameon=False)
+    save_figure(out / "spend.png", figure)
+    save_csv(out / "spend.csv", ("matrix", "rule", "share", "rmse", "standard error"), table)
+    return claims
+
+
+def _error(A: Array, price: Array | None, known: Any, rule: str, budget: float, seed: int) -> float:
+    held = known & (np.random.default_rng(50_000 + seed).random(A.shape) < 0.1)
+    prices = None if price is None else Prices(price)
+    plan = most_informative(A.shape, prices, budget=budget, rule=rule, available=known & ~held, rng=seed)
+    found = play(plan, MatrixOracle(np.nan_to_num(A)))
+    i, j = np.nonzero(held)
+    return float(np.sqrt(np.mean((found.entries(i, j) - A[i, j]) ** 2)))
+
+
+def best(out: Path, quick: bool, say: Say) -> list[Claim]:
+    """Draw how often each rule names the best AlpacaEval model."""
+    A = datasets.alpaca_eval().to_dense()
+    A = np.where(np.isnan(A), np.nanmean(A), A)
+    winner = int(A.mean(axis=1).argmax())
+    shares = (0.025, 0.05) if quick else (0.0125, 0.025, 0.05, 0.1)
+    seeds = range(800, 804) if quick else range(800, 824)
+    plans: dict[str, Callable[[float, int], Any]] = {
+        "top-two": lambda budget, seed: top_two(A.shape, budget=budget, rng=seed),
+        "UCB-E": lambda budget, seed: ucb_e(A.shape, budget=budget, rng=seed),
+        "uniform": lambda budget, seed: most_informative(A.shape, budget=budget, rule="uniform", rank=1, rng=seed),
+        "gain": lambda budget, seed: most_informative(A.shape, budget=budget, rank=1, rng=seed),
+    }
+    if not quick:
+        plans["UCB-E, low rank"] = lambda budget, seed: ucb_e(A.shape, budget=budget, low_rank=True, batch=32, rng=seed)
+    table, right = [], {}
+    for name, make in plans.items():
+        right[name] = []
+        for share in shares:
+            hits = 0
+            for seed in list(seeds)[: 4 if name == "UCB-E, low rank" else None]:
+                run = Run(make(float(int(share * A.size)), seed))
+                found = play(run, MatrixOracle(A))
+                named = found.report.get("best")
+                if named is None:
+                    named = int(scores(found, Bought.from_run(run)).order[0])
+                hits += named == winner
+            count = min(len(seeds), 4) if name == "UCB-E, low rank" else len(seeds)
+            right[name].append(hits / count)
+            table.append((name, share, hits / count, count))
+        say(f"  {name}: {right[name]}")
+    figure, ((axis,),) = new_figure(width=5.5)
+    for name, values in right.items():
+        axis.plot([100 * s for s in shares], values, "o-", ms=4, label=name)
+    axis.set(xscale="log", xlabel="% of the cells", ylabel="runs that name the best model", ylim=(-0.02, 1.05))
+    axis.legend(fontsize=8, frameon=False)
+    axis.grid(alpha=0.3)
+    save_figure(out / "best.png", figure)
+    save_csv(out / "best.csv", ("rule", "share", "right", "runs"), table)
+    at = shares.index(0.05)
+    return [
+        Claim(
+            "best",
+            "the best model is found in 95 % of the runs at 5 % of the cells",
+            f"{right['top-two'][at]:.2f}",
+            right["top-two"][at] >= 0.95,
+        )
+    ]
+
+
+def coverage(out: Path, quick: bool, say: Say) -> list[Claim]:
+    """Draw how often 90 % intervals cover cells that were not bought, with a blind reserve."""
+    table, claims = [], []
+    seeds = range(700, 702) if quick else range(700, 710)
+    cases = {name: case for name, case in matrices(quick).items() if name in ("oboe", "kiba", "jester")}
+    figure, ((axis,),) = new_figure(width=5.5)
+    for place, (name, (A, _, _)) in enumerate(cases.items()):
+        known = ~np.isnan(A)
+        found = []
+        for seed in seeds:
+            run = Run(
+                most_informative(A.shape, budget=float(int(0.2 * known.sum())), available=known, reserve=0.15, rng=seed)
+            )
+            fit = play(run, MatrixOracle(np.nan_to_num(A)))
+            left = known.copy()
+            for entry in run.log:
+                left[entry.batch.rows, entry.batch.cols] = False
+            i, j = np.nonzero(left)
+            interval = fit.interval(i, j, 0.9)
+            found.append(float(np.mean((interval.low <= A[i, j]) & (A[i, j] <= interval.high))))
+        say(f"  {name}: {np.mean(found):.3f}")
+        table += [(name, seed, value) for seed, value in zip(seeds, found, strict=True)]
+        axis.plot(np.full(len(found), place), found, "o", ms=4)
+        claims.append(
+            Claim(
+                "coverage",
+                f"{name}: 90 % intervals cover 88.5-91.5 %",
+                f"{np.mean(found):.3f}",
+                0.885 <= np.mean(found) <= 0.915,
+            )
+        )
+    axis.axhline(0.9, color="black", lw=0.8)
+    axis.set_xticks(range(len(cases)), list(cases))
+    axis.set(ylabel="share of cells not bought that are covered", ylim=(0.8, 1.0))
+    save_figure(out / "coverage.png", figure)
+    save_csv(out / "coverage.csv", ("matrix", "seed", "covered"), table)
+    return claims
+
+
+FIGURES: dict[str, Figure] = {"spend": spend, "best": best, "coverage": coverage}
