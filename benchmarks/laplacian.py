@@ -143,81 +143,84 @@ def chain(family, edges, noise, seed):
     return seconds / len(i) * 1e6, found
 
 
+COLUMNS = ("graph", "weights over", "edges", "tree us/edge", "factor", "solve", "iterations", "fill", "residual")
+
+
+def families(bars, sizes, seed):
+    rows, worst = [], 0
+    for family in FAMILIES:
+        for spread in (1.0, 1e8):
+            for edges in sizes:
+                tree, setup, solve, steps, fill, reached = ours(family, edges, spread, seed)
+                rows.append((family, f"{spread:g}", f"{edges:g}", tree, setup, solve, steps, fill, reached))
+                worst = max(worst, steps)
+    show("entrywise: CPU microseconds an edge", COLUMNS, rows)
+    bars.at_most(f"PCG iterations to 1e-8, all families, to {sizes[-1]:g} edges", worst, 60)
+
+
+def beside(edges, seed):
+    rows = []
+    for family in FAMILIES:
+        for spread in (1.0, 1e8):
+            lu = edges <= 10_000 or family in ("path", "star", "grid")  # elsewhere LU fills in: at 1e4 edges
+            found = [(f"{edges:g}", *row) for row in rivals(family, edges, spread, seed, lu)]
+            if not lu:
+                found += [("10000", *row) for row in rivals(family, 10_000, spread, seed, True) if "LU" in row[0]]
+            rows += [(family, f"{spread:g}", *row) for row in found]
+    columns = ("graph", "weights over", "edges", "solver", "us/edge", "iterations", "energy error")
+    show("one system, each solver from scratch", columns, rows)
+
+
+def chains(bars, sizes, seed):
+    rows, rounds, krylov, imbalance = [], 0, 0, 0.0
+    for family in FAMILIES:
+        for edges in sizes:
+            seconds, found = chain(family, edges, 1.0, seed)
+            rows.append((family, f"{edges:g}", seconds, found.rounds, found.krylov, found.imbalance))
+            rounds, krylov = max(rounds, found.rounds), max(krylov, found.krylov)
+            imbalance = max(imbalance, found.imbalance)
+    columns = ("graph", "edges", "us/edge", "rounds", "Krylov", "imbalance")
+    show("stationary distributions, noise 1 in the logarithm", columns, rows)
+    bars.at_most("chain: outer steps", rounds, 5)
+    bars.at_most("chain: Krylov steps", krylov, 150)
+    bars.at_most("chain: imbalance of a node", imbalance, 1e-10)
+
+
+def ten_million(bars, seed):
+    rows = []
+    for family in ("path", "grid", "random"):
+        total = {}
+        for edges in (100_000, 10_000_000):
+            tree, setup, solve, steps, fill, reached = ours(family, edges, 1e8, seed)
+            rows.append((family, "1e+08", f"{edges:g}", tree, setup, solve, steps, fill, reached))
+            total[edges] = tree + setup + solve
+        growth = total[10_000_000] / total[100_000]
+        rows.append((family, "", "growth", growth, "", "", "", "", ""))
+        print(rows[-3:], flush=True)
+        if family != "random":
+            bars.at_most(f"time an edge, 1e7 over 1e5 edges, {family}", growth, 5)
+    show("ten million edges", COLUMNS, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--only", choices=("families", "beside", "chains", "large"))
     parser.add_argument("--seed", type=int, default=71)
     args = parser.parse_args()
     bars = Bars()
     ours("grid", 2_000, 1e4, 0)  # compile
     chain("grid", 2_000, 1.0, 0)
-
     sizes = (10_000, 100_000) if args.quick else (10_000, 100_000, 1_000_000)
-    rows, worst, per_edge = [], 0, {}
-    for family in FAMILIES:
-        for spread in (1.0, 1e8):
-            for edges in sizes:
-                tree, setup, solve, steps, fill, reached = ours(family, edges, spread, args.seed)
-                rows.append((family, f"{spread:g}", f"{edges:g}", tree, setup, solve, steps, fill, reached))
-                worst = max(worst, steps)
-                per_edge[family, spread, edges] = tree + setup + solve
-    columns = ("graph", "weights over", "edges", "tree us/edge", "factor", "solve", "iterations", "fill", "residual")
-    show("entrywise: CPU microseconds an edge", columns, rows)
-    bars.at_most(f"PCG iterations to 1e-8, all families, to {sizes[-1]:g} edges", worst, 60)
-
-    rows = []
-    for family in FAMILIES:
-        for spread in (1.0, 1e8):
-            edges = 10_000 if args.quick else 100_000
-            lu = edges <= 10_000 or family in ("path", "star", "grid")
-            rows += [
-                (family, f"{spread:g}", f"{edges:g}", *row) for row in rivals(family, edges, spread, args.seed, lu)
-            ]
-            if not lu:
-                rows += [
-                    (family, f"{spread:g}", "10000", *row)
-                    for row in rivals(family, 10_000, spread, args.seed, True)
-                    if "LU" in row[0]
-                ]
-    show(
-        "one system, each solver from scratch",
-        ("graph", "weights over", "edges", "solver", "us/edge", "iterations", "energy error"),
-        rows,
-    )
-
-    rows, rounds, krylov, imbalance = [], 0, 0, 0.0
-    for family in FAMILIES:
-        for edges in sizes[1:]:
-            seconds, found = chain(family, edges, 1.0, args.seed)
-            rows.append((family, f"{edges:g}", seconds, found.rounds, found.krylov, found.imbalance))
-            rounds, krylov, imbalance = (
-                max(rounds, found.rounds),
-                max(krylov, found.krylov),
-                max(imbalance, found.imbalance),
-            )
-    show(
-        "stationary distributions, noise 1 in the logarithm",
-        ("graph", "edges", "us/edge", "rounds", "Krylov", "imbalance"),
-        rows,
-    )
-    bars.at_most("chain: outer steps", rounds, 5)
-    bars.at_most("chain: Krylov steps", krylov, 150)
-    bars.at_most("chain: imbalance of a node", imbalance, 1e-10)
-
-    if args.large:
-        rows = []
-        for family in ("path", "grid", "random"):
-            for edges in (100_000, 10_000_000):
-                tree, setup, solve, steps, fill, reached = ours(family, edges, 1e8, args.seed)
-                rows.append((family, "1e+08", f"{edges:g}", tree, setup, solve, steps, fill, reached))
-                per_edge[family, 1e8, edges] = tree + setup + solve
-            growth = per_edge[family, 1e8, 10_000_000] / per_edge[family, 1e8, 100_000]
-            if family != "random":
-                bars.at_most(f"time an edge, 1e7 over 1e5 edges, {family}", growth, 5)
-            else:
-                rows.append((family, "", "growth", growth, "", "", "", "", ""))
-        show("ten million edges", columns, rows)
+    if args.only in (None, "families"):
+        families(bars, sizes, args.seed)
+    if args.only in (None, "beside"):
+        beside(10_000 if args.quick else 100_000, args.seed)
+    if args.only in (None, "chains"):
+        chains(bars, sizes[1:], args.seed)
+    if args.large or args.only == "large":
+        ten_million(bars, args.seed)
     bars.end()
 
 
