@@ -155,15 +155,20 @@ def choose(answers: Answers, rank_one: Array | None = None, shares: str = "auto"
     elif coins[-1].evidence > max([found.evidence + wide] + [f.evidence + fine for f in fulls[:-1]]):
         found = coins[-1]
     if rank_one is not None and found.model != "vote":
-        again = refit(answers, found, rank_one)
-        found = max(found, again, key=_evidence)
+        found = refit(answers, found, rank_one)
     return found, {f.name: float(f.evidence) for f in sorted(fits, key=_evidence)}
 
 
-def refit(answers: Answers, like: Fit, start: Array) -> Fit:
-    """Fit the same model from another start."""
-    fit = fit_coin if like.coin else fit_full
-    return fit(answers, start, shares=like.shares)
+def refit(answers: Answers, found: Fit, start: Array) -> Fit:
+    """Fit the same model from another start too, and keep the higher evidence.
+
+    Turning all workers of a neighbourhood upside down explains their answers as well as before; so the other
+    start must not part from the vote by more than `FINE` of the answers.
+    """
+    again = (fit_coin if found.coin else fit_full)(answers, start, shares=found.shares)
+    items = np.arange(len(answers.items))
+    with_vote = [float(answers.votes[items, f.q.argmax(axis=1)].mean()) for f in (found, again)]
+    return again if again.evidence > found.evidence and with_vote[1] >= with_vote[0] - FINE else found
 
 
 def _coin_step(answers: Answers, prior: Array, gain: Array, q: Array, hits: Array) -> float:

@@ -225,7 +225,7 @@ def _fit(data: Answers, model: Model, shares: Shares, start: Array) -> tuple[Fit
     fits = []
     for free in (False, True) if shares == "auto" else (shares == "free",):
         fit = (fit_coin if model == "one-coin" else fit_full)(data, shares=free)
-        fits.append(max(fit, refit(data, fit, start), key=lambda f: f.evidence))
+        fits.append(refit(data, fit, start))
     found = fits[-1] if fits[-1].evidence > fits[0].evidence + 0.02 * len(data.items) else fits[0]
     return found, {f.name: f.evidence for f in fits}
 
