@@ -99,22 +99,39 @@ class Database:
         """Return ``call(connection)``, run on one consistent state of the database."""
         return self._transact(call, write=False)
 
-    def at_once(self, statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run one statement of PostgreSQL that commits by itself, and return its rows.
+    def at_once(self, name: str, statement: str, values: Sequence[Any]) -> list[bytes | None]:
+        """Run one statement of PostgreSQL that commits by itself; return the first column of its rows, as text.
 
-        Each thread keeps a bare connection for it: a fifth of the work that the common way takes.
+        Each thread keeps a bare connection on which the statement is prepared under `name`: a tenth of the work
+        that the common way takes.
         """
 
-        def run() -> list[tuple[Any, ...]]:
-            handle = getattr(self._bare, "handle", None)
-            if handle is None or handle.closed or self._bare.pid != os.getpid():
-                arguments, options = self.engine.dialect.create_connect_args(self.url)
-                handle = self.engine.dialect.loaded_dbapi.connect(*arguments, **options, autocommit=True)
-                self._bare.handle, self._bare.pid = handle, os.getpid()
-            found: list[tuple[Any, ...]] = handle.execute(statement, parameters).fetchall()
-            return found
+        def run() -> list[bytes | None]:
+            handle = self._bare_connection(name, statement)
+            texts = [None if x is None else (x if isinstance(x, str) else repr(x)).encode() for x in values]
+            found = handle.pgconn.exec_prepared(name.encode(), texts)
+            self._check(found)
+            return [found.get_value(k, 0) for k in range(found.ntuples)]
 
         return self._patiently(run)
+
+    def _bare_connection(self, name: str, statement: str) -> Any:
+        bare = self._bare
+        if getattr(bare, "handle", None) is None or bare.handle.closed or bare.pid != os.getpid():
+            arguments, options = self.engine.dialect.create_connect_args(self.url)
+            bare.handle = self.engine.dialect.loaded_dbapi.connect(*arguments, **options, autocommit=True)
+            bare.pid, bare.prepared = os.getpid(), set()
+        if name not in bare.prepared:
+            self._check(bare.handle.pgconn.prepare(name.encode(), statement.encode()))
+            bare.prepared.add(name)
+        return bare.handle
+
+    @staticmethod
+    def _check(result: Any) -> None:
+        from psycopg import errors, pq
+
+        if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
+            raise errors.error_from_result(result)
 
     def write(self, call: Callable[[Connection], T]) -> T:
         """Run ``call(connection)`` in a transaction that is committed whole, or not at all when it raises."""

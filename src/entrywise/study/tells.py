@@ -22,15 +22,13 @@ _ONE_POSTGRESQL = """
 WITH taken AS (
     DELETE FROM pending USING studies
     WHERE studies.id = pending.study AND studies.state = 'open'
-        AND pending.study = %(study)s AND pending.batch = %(batch)s AND pending.position = %(position)s
-        AND (%(worker)s::text IS NULL OR %(worker)s::text = ANY(string_to_array(pending.holders, E'\n')))
+        AND pending.study = $1::int AND pending.batch = $2::bigint AND pending.position = $3::bigint
+        AND ($4::text IS NULL OR $4::text = ANY(string_to_array(pending.holders, E'\n')))
     RETURNING pending.position
 )
 INSERT INTO answers (study, batch, position, value, failed, worker, told_at, source)
-SELECT %(study)s, %(batch)s, position, %(value)s::float8, false, %(worker)s::text, %(now)s::float8, 'told' FROM taken
-RETURNING EXISTS (
-    SELECT 1 FROM pending WHERE study = %(study)s AND batch = %(hint_batch)s AND position = %(hint_position)s
-)
+SELECT $1::int, $2::bigint, position, $5::float8, false, $4::text, $6::float8, 'told' FROM taken
+RETURNING EXISTS (SELECT 1 FROM pending WHERE study = $1::int AND batch = $7::bigint AND position = $8::bigint)
 """
 _ONE_SQLITE = """
 DELETE FROM pending WHERE study = :study AND batch = :batch AND position = :position
@@ -112,13 +110,15 @@ class Tells:
         self, study: int, told: Told, worker: str | None, now: float, hint: tuple[int, int]
     ) -> tuple[bool, bool]:
         """Keep one answer in as few words as the database allows; False where there is more to say."""
-        values = {
-            "study": study, "batch": int(told.batch[0]), "position": int(told.position[0]), "worker": worker,
-            "value": float(told.value[0]), "now": now, "hint_batch": hint[0], "hint_position": hint[1],
-        }  # fmt: skip
+        at = (int(told.batch[0]), int(told.position[0]))
+        value = float(told.value[0])
         if not self.database.sqlite:
-            kept = self.database.at_once(_ONE_POSTGRESQL, values)
-            return bool(kept), bool(kept) and kept[0][0] and hint != (values["batch"], values["position"])
+            row = self.database.at_once("tell", _ONE_POSTGRESQL, (study, *at, worker, value, now, *hint))
+            return bool(row), row == [b"t"] and hint != at
+        values = {
+            "study": study, "batch": at[0], "position": at[1], "worker": worker, "value": value, "now": now,
+            "hint_batch": hint[0], "hint_position": hint[1],
+        }  # fmt: skip
 
         def keep(connection: Connection) -> tuple[bool, bool]:
             handle: Any = connection.connection.driver_connection
