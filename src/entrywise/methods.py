@@ -173,7 +173,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         "subspace", "active.neyman:subspace", "active", "Neyman 1934; open question of Gonen et al. 2016, section 4",
-        "within a few percent of uniform looking on flat laws, 5 to 50 times less excess where few attributes matter; no bound",
+        "within a few percent of uniform looking on flat laws, 4 to 40 times less excess where few attributes matter; no bound",
         {"d": 10, "k": 2, "per_sample": 3, "samples": 60, "epochs": 4, "rng": 0}, "stream_oracle",
     ),
     Method(
