@@ -74,6 +74,8 @@ def spend(out: Path, quick: bool, say: Say) -> list[Claim]:
                 label=rule,
             )
         axis.set(xscale="log", xlabel="% of the money", ylabel="held-out RMSE", title=name)
+        axis.set_xticks([100 * s for s in shares], [f"{100 * s:g}" for s in shares], minor=False)
+        axis.set_xticks([], minor=True)
         axis.grid(alpha=0.3)
         fair = "uniform" if price is None else "random"
         change = [
@@ -137,6 +139,8 @@ def best(out: Path, quick: bool, say: Say) -> list[Claim]:
     for name, values in right.items():
         axis.plot([100 * s for s in shares], values, "o-", ms=4, label=name)
     axis.set(xscale="log", xlabel="% of the cells", ylabel="runs that name the best model", ylim=(-0.02, 1.05))
+    axis.set_xticks([100 * s for s in shares], [f"{100 * s:g}" for s in shares])
+    axis.set_xticks([], minor=True)
     axis.legend(fontsize=8, frameon=False)
     axis.grid(alpha=0.3)
     save_figure(out / "best.png", figure)
