@@ -149,7 +149,7 @@ class SoftImpute(Ours):
         """Return a function that predicts, and facts about the fit."""
         from entrywise.passive import soft_impute
 
-        found = soft_impute(seen, max_rank=min(rank, *seen.shape), sweeps=40, tol=1e-4, steps=8)
+        found = soft_impute(seen, max_rank=min(rank, *seen.shape), sweeps=200, tol=1e-5, steps=8)
         return found.entries, {"rank": found.rank}
 
 

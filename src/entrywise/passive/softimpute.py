@@ -135,12 +135,13 @@ def _fit(
 ) -> LowRank:  # fmt: skip
     from scipy.sparse import csr_array
 
+    from entrywise.linalg._jit_als import residuals
+
     m, n = seen.shape
     target = seen.values - biases.entries(seen.rows, seen.cols)
     R = csr_array((target, (seen.rows, seen.cols)), shape=(m, n), copy=True)
     R.sum_duplicates()
-    owner = np.repeat(np.arange(m), np.diff(R.indptr))
-    other = R.indices
+    pointer, other = R.indptr.astype(np.int64), R.indices.astype(np.int32)
     weight = csr_array((np.ones(len(seen)), (seen.rows, seen.cols)), shape=(m, n))
     weight.sum_duplicates()
     often = weight.data
@@ -153,18 +154,27 @@ def _fit(
         k = start.rank
         size = np.sqrt((start.left**2).sum(axis=0))
         U[:, :k] = start.left / np.maximum(size, 1e-300)
-        U = np.linalg.qr(U)[0]
+        U, T = np.linalg.qr(U)
+        U = U * np.where(np.diag(T) < 0, -1.0, 1.0)  # the signs must go with V's
         V[:, :k] = start.right / np.maximum(np.sqrt((start.right**2).sum(axis=0)), 1e-300)
         d[:k] = np.maximum(size**2, 1e-12)
     lam = penalty / heaviest
+    share = often / heaviest
+    none, one = (np.zeros(m), np.zeros(n)), (np.ones(m), np.ones(n))
+
+    def left_over() -> Array:
+        """Return what U d V' leaves of the known entries."""
+        found = np.empty(len(mean))
+        residuals(pointer, other, mean, np.ascontiguousarray(U * d), np.ascontiguousarray(V), *none, *one, found)
+        return found
+
     done = 0
     while done < sweeps:
         done += 1
         old = (U, d, V)
         for flip in (False, True):
             # the other factor: ridge on the completed matrix, residuals (sparse) plus U d V'
-            fit = ((U[owner] * d) * V[other]).sum(axis=1)
-            R.data = often / heaviest * (mean - fit)
+            R.data = share * left_over()
             if not flip:
                 V, d, W = np.linalg.svd(((R.T @ U) * d + V * d**2) / (d + lam), full_matrices=False)
                 U = U @ W.T
@@ -173,13 +183,12 @@ def _fit(
                 V = V @ W.T
         if _change(old, (U, d, V)) <= tol**2:
             break
-    fit = ((U[owner] * d) * V[other]).sum(axis=1)
-    R.data = often / heaviest * (mean - fit)
+    R.data = share * left_over()
     P, s, W = np.linalg.svd(R @ V + U * d, full_matrices=False)  # final shrinkage of X* V
     s = np.maximum(s - lam, 0.0)
     kept = int(np.sum(s > 1e-10 * max(float(s[0]) if len(s) else 0.0, 1e-300)))
     U, V, d = P[:, :kept], (V @ W.T)[:, :kept], s[:kept]
-    sse = float(np.sum(often * (mean - ((U[owner] * d) * V[other]).sum(axis=1)) ** 2))
+    sse = float(np.sum(often * left_over() ** 2))
     within = float(np.sum(target**2) - np.sum(often * mean**2))
     noise = max((sse + within) / len(seen), 1e-12 * float(np.mean(target**2)) + 1e-300)
     prior = np.diag(np.r_[np.full(kept, noise / penalty), _bias_variance(biases, noise)])
