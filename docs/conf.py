@@ -1,5 +1,6 @@
 """Sphinx configuration; warnings are errors."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -38,3 +39,12 @@ sphinx_gallery_conf = {
 
 cli_page.write(Path(__file__).parent / "cli.rst")
 cli_page.write_methods(Path(__file__).parent / "methods.rst")
+
+
+def _plain_references(app, what, name, obj, options, lines):  # noqa: ARG001
+    """Several docstrings of a page cite the same paper: show references as a list, not as link targets."""
+    lines[:] = [re.sub(r"^(\s*)\.\. \[(\w+)\] ", r"\1*  [\2] ", line) for line in lines]
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _plain_references, priority=900)
