@@ -20,7 +20,7 @@ from entrywise.apply.crowd import agreement_skills, consensus
 
 warnings.filterwarnings("ignore")
 SETS = ("bluebird", "rte", "sentiment", "dog", "wsd", "sp_amt", "web", "product", "sp", "trec")
-SEED = 404_117
+SEED = 90_210_7
 
 
 def draw(rng, n, W, v, k, kind, graph, shares=None):

@@ -151,8 +151,8 @@ def rank(
     new[place] = np.arange(n)
     renamed = np.empty(count, np.int64)
     renamed[part[place][np.sort(np.unique(part[place], return_index=True)[1])]] = np.arange(count)
-    wins = np.bincount(i, forth, n) + np.bincount(j, back, n)
-    losses = np.bincount(i, back, n) + np.bincount(j, forth, n)
+    wins = np.asarray(np.bincount(i, forth, n) + np.bincount(j, back, n), np.float64)
+    losses = np.asarray(np.bincount(i, back, n) + np.bincount(j, forth, n), np.float64)
     report = {
         "method": method, "pairs": len(i), "comparisons": float((forth + back).sum()), "components": int(count),
         "largest component": int(size.max()), "iterations": iterations, "prior": prior,
@@ -185,8 +185,8 @@ def _pairs(
             f"an item must be compared with another, {str(names[a[a == b][0]])!r} was with itself; leave that out"
         )
     key, at = np.unique(np.minimum(a, b) * len(names) + np.maximum(a, b), return_inverse=True)
-    forth = np.bincount(at, times * (a < b), len(key))
-    back = np.bincount(at, times * (a > b), len(key))
+    forth = np.asarray(np.bincount(at, times * (a < b), len(key)), np.float64)
+    back = np.asarray(np.bincount(at, times * (a > b), len(key)), np.float64)
     kept = forth + back > 0
     if not kept.any():
         raise DataError("all counts are 0; give at least one comparison")

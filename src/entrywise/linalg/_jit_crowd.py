@@ -9,7 +9,7 @@ from numba import njit
 
 
 @njit(cache=True)
-def _softmax(score: Any, q: Any) -> float:
+def _softmax(score: Any, q: Any) -> Any:
     """Write the softmax of `score` into `q`; return how much q changed."""
     top, total, change = score.max(), 0.0, 0.0
     for c in range(len(score)):
@@ -23,7 +23,7 @@ def _softmax(score: Any, q: Any) -> float:
 
 
 @njit(cache=True)
-def coin_step(start: Any, worker: Any, label: Any, prior: Any, gain: Any, q: Any, hits: Any) -> float:
+def coin_step(start: Any, worker: Any, label: Any, prior: Any, gain: Any, q: Any, hits: Any) -> Any:
     """One step where worker w favours its answer by ``gain[w]`` nats; return the mean change of q.
 
     ``prior`` of shape (k,) in nats; ``q`` of shape (n, k) and ``hits`` of shape (W,) are overwritten.
@@ -43,7 +43,7 @@ def coin_step(start: Any, worker: Any, label: Any, prior: Any, gain: Any, q: Any
 
 
 @njit(cache=True)
-def table_step(start: Any, worker: Any, label: Any, prior: Any, table: Any, q: Any, counts: Any) -> float:
+def table_step(start: Any, worker: Any, label: Any, prior: Any, table: Any, q: Any, counts: Any) -> Any:
     """One step with ``table[w, l, c]``, log chance that worker w says l when c is true; return the mean change of q.
 
     ``q`` of shape (n, k) and ``counts`` of shape (W, k, k) are overwritten.
@@ -67,7 +67,7 @@ def table_step(start: Any, worker: Any, label: Any, prior: Any, table: Any, q: A
 
 
 @njit(cache=True)
-def binary_step(start: Any, code: Any, prior: float, weight: Any, q: Any, counts: Any) -> float:
+def binary_step(start: Any, code: Any, prior: float, weight: Any, q: Any, counts: Any) -> Any:
     """One step with two classes: answer ``code = 2 w + l`` adds ``weight[code]`` nats for class 1.
 
     ``q`` of shape (n, 2) and ``counts`` of shape (2 W,), the expected answers given to items of class 1, are
@@ -88,7 +88,7 @@ def binary_step(start: Any, code: Any, prior: float, weight: Any, q: Any, counts
 
 
 @njit(cache=True)
-def _digamma(x: float) -> float:
+def _digamma(x: float) -> Any:
     """Return the digamma function at x > 0, to 1e-12: recurrence above 8, then its asymptotic series."""
     found = 0.0
     while x < 8.0:
@@ -195,7 +195,7 @@ def right_chance(label: Any, odds: Any, power: float) -> Any:
 
 
 @njit(cache=True)
-def _log_product(right: Any, other: float, s: float) -> float:
+def _log_product(right: Any, other: float, s: float) -> Any:
     """Return the log of prod [r s + (1 - r) o (1 - s)], sixteen factors a logarithm."""
     value, product = 0.0, 1.0
     for t in range(len(right)):
