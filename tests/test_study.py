@@ -522,6 +522,29 @@ def test_migrations_make_the_tables_of_the_schema(database_url):
         assert context.get_current_revision() == HEAD
 
 
+def test_many_make_the_same_new_database_at_once(lab):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(lambda k: Study.create(SQLStore(lab), f"s{k}", **NYSTROM), range(6)))
+    assert [record.name for record in SQLStore(lab).records()] == [study.name for study in made]
+
+
+def test_a_name_is_given_once_whoever_comes_first(desk):
+    from concurrent.futures import ThreadPoolExecutor
+
+    def create(k):
+        try:
+            return desk.create("same", **NYSTROM)
+        except StoreError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(create, range(4)))
+    assert sum(isinstance(x, Study) for x in found) == 1
+    assert sum("already" in x for x in found if isinstance(x, str)) == 3
+
+
 def test_a_database_of_a_later_version_is_refused(lab):
     store = SQLStore(lab)
     store.database.write(lambda c: c.exec_driver_sql("UPDATE entrywise_version SET version_num = '9999'"))
