@@ -316,6 +316,20 @@ class LowRank(Matrix):
         i, j = self._where(rows, cols)
         return posterior.entry_variance(self.left, self.right, self.row_cov, self.col_cov, i, j)
 
+    def _all_variances(self) -> Array:
+        """Return :meth:`variance` of every entry by matrix products, shape (m, n); zeros without a posterior."""
+        (m, n), k = self.shape, self.rank
+        if self.row_cov is None or self.col_cov is None:
+            return np.zeros((m, n))
+        sides = []
+        for factor, cov in ((self.left, self.row_cov), (self.right, self.col_cov)):
+            x = np.column_stack([factor, np.ones(len(factor))])
+            sides.append(((x[:, :, None] * x[:, None, :]).reshape(len(x), -1), cov))
+        (gg, Cu), (aa, Cv) = sides
+        found = Cu.reshape(m, -1) @ aa.T + gg @ Cv.reshape(n, -1).T
+        found += Cu[:, :k, :k].reshape(m, -1) @ Cv[:, :k, :k].reshape(n, -1).T
+        return np.asarray(np.maximum(found, 0.0))
+
     def interval(
         self,
         rows: ArrayLike,
@@ -485,8 +499,11 @@ class Corrected(LowRank):
         s2 = observations.noise_array()[order] ** 2
         t2 = found.lack_variance
         keep = s2 / np.maximum(t2 + s2, 1e-300)  # share of the factors in the corrected entry
-        shift = (1.0 - keep) * (observations.values[order] - found.entries(i, j))
-        own = found.variance(i, j) if found.row_cov is not None else np.zeros(len(i))
+        if 5 * len(i) > found.shape[0] * n:  # many: matrix products over the whole are faster than picking entries
+            fitted, own = found.to_dense()[i, j], found._all_variances()[i, j]
+        else:
+            fitted, own = found.entries(i, j), found.variance(i, j) if found.row_cov is not None else np.zeros(len(i))
+        shift = (1.0 - keep) * (observations.values[order] - fitted)
         fields_of = {f.name: getattr(found, f.name) for f in fields(found)}
         return cls(**fields_of | {"seen": at[order], "shift": shift, "seen_variance": keep**2 * own + keep * t2})
 

@@ -51,12 +51,16 @@ class Held:
         """Return the noisy columns held, in the order bought, repeats averaged, failed answers filled, (m, d)."""
         m, n = self.setting.m, self.setting.n
         rows, cols, values = self.seen("column")
-        total, count = np.zeros((m, n)), np.zeros((m, n))
-        np.add.at(total, (rows, cols), values)
-        np.add.at(count, (rows, cols), 1.0)
         J = np.array(self.columns, np.int64)
+        place = np.zeros(n, np.int64)
+        place[J] = np.arange(len(J))
+        at = rows * len(J) + place[cols]
+        count = np.bincount(at, minlength=m * len(J)).astype(np.float64)
+        total = np.bincount(at, values, minlength=m * len(J))
+        if count.min(initial=1.0) > 0:
+            return (total / count).reshape(m, len(J))
         with np.errstate(invalid="ignore"):
-            return filled(total[:, J] / np.where(count[:, J] > 0, count[:, J], np.nan))
+            return filled((total / np.where(count > 0, count, np.nan)).reshape(m, len(J)))
 
     def repeats(self, mode: str) -> tuple[float, int]:
         """Return the noise variance that repeated measurements show, and from how many differences."""
