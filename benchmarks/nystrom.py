@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from _shared import Bars, cpu, in_child, show
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem
 
 import entrywise as ew
+from _shared import Bars, cpu, in_child, show
 from entrywise.active import adaptive_nystrom
 from entrywise.estimators import AdaptiveNystroem
 from entrywise.gallery import outliers

@@ -48,12 +48,17 @@ def write_methods(path: Path) -> None:
     from entrywise.methods import METHODS
 
     parts = ["Methods", "=======", "", "This page is made from :mod:`entrywise.methods`.", ""]
-    for room, words in (("passive", "The entries are given"), ("active", "We choose and pay"), ("online", "Nature chooses")):
+    for room, words in (
+        ("passive", "The entries are given"),
+        ("active", "We choose and pay"),
+        ("online", "Nature chooses"),
+    ):
         parts += [words, "-" * len(words), ""]
         for m in METHODS:
             if m.room == room:
                 module, function = m.home.split(":")
-                parts += [f"**{m.name}** (``entrywise.{module}.{function}``)", f"    {m.summary}", "", f"    *{m.paper}.* {m.guarantee}.", ""]
+                head = f"**{m.name}** (``entrywise.{module}.{function}``)"
+                parts += [head, f"    {m.summary}", "", f"    *{m.paper}.* {m.guarantee}.", ""]
     _write(path, parts)
 
 

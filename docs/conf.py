@@ -41,7 +41,7 @@ cli_page.write(Path(__file__).parent / "cli.rst")
 cli_page.write_methods(Path(__file__).parent / "methods.rst")
 
 
-def _plain_references(app, what, name, obj, options, lines):  # noqa: ARG001
+def _plain_references(app, what, name, obj, options, lines):
     """Several docstrings of a page cite the same paper: show references as a list, not as link targets."""
     lines[:] = [re.sub(r"^(\s*)\.\. \[(\w+)\] ", r"\1*  [\2] ", line) for line in lines]
 

@@ -239,7 +239,7 @@ def test_ten_tenths_make_one():
     for _ in range(10):
         ledger.reserve(0.1)
         ledger.charge(0.1)
-    with pytest.raises(Exhausted, match="the next batch costs 0.01 and 0 of 1 is left; raise the budget"):
+    with pytest.raises(Exhausted, match=r"the next batch costs 0\.01 and 0 of 1 is left; raise the budget"):
         ledger.reserve(0.01)
     with pytest.raises(ParameterError, match="budget must be finite"):
         Ledger(float("nan"))

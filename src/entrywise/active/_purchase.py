@@ -153,7 +153,7 @@ class Purchase:
         for _ in range(100):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self._expected(middle) < money else (low, middle)
-        cells, chances, spent = [], [], 0.0
+        cells, chances = [], []
         for rows in self.row_blocks():
             p = np.where(self.is_open(rows), np.minimum(0.2, high / self.price(rows)), 0.0)
             at = np.flatnonzero(self.rng.random(p.shape) < p)
@@ -161,8 +161,8 @@ class Purchase:
             chances.append(p.ravel()[at])
         chosen, chance = np.concatenate(cells), np.concatenate(chances)
         order = self.rng.permutation(len(chosen))
-        spent = np.cumsum(self.price_of(chosen[order]))
-        order = np.sort(order[: int(np.searchsorted(spent, min(1.2 * money, self.left), side="right"))])
+        bill = np.cumsum(self.price_of(chosen[order]))
+        order = np.sort(order[: int(np.searchsorted(bill, min(1.2 * money, self.left), side="right"))])
         chosen, chance = chosen[order], chance[order]
         if len(chosen):
             n = self.shape[1]

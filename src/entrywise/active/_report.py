@@ -145,5 +145,7 @@ def unpack_fit(arrays: Mapping[str, NDArray[Any]]) -> LowRank | None:
     if "fit.numbers" not in arrays:
         return None
     offset, noise, lack = arrays["fit.numbers"].tolist()
-    parts: dict[str, Any] = {name[4:]: array for name, array in arrays.items() if name.startswith("fit.") and name != "fit.numbers"}
+    parts: dict[str, Any] = {
+        name[4:]: array for name, array in arrays.items() if name.startswith("fit.") and name != "fit.numbers"
+    }
     return LowRank(**parts, offset=offset, noise_variance=noise, lack_variance=lack)

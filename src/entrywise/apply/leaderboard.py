@@ -53,7 +53,8 @@ class Bought:
         ]
         price = np.concatenate([run.prices.charges(e.batch) for e in parts])
         good = ~np.isnan(joined[2])
-        return cls((shape[0], shape[1]), *(x[good] for x in joined), price[good])
+        i, j, values, arms, probability = (x[good] for x in joined)
+        return cls((shape[0], shape[1]), i, j, values, arms, probability, price[good])
 
     @classmethod
     def from_log(cls, shape: tuple[int, int], lines: Iterable[Mapping[str, Any]], index: Any) -> Bought:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
@@ -80,7 +79,7 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.max_error = max_error
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: Any = None) -> AdaptiveNystroem:
+    def fit(self, X: Any, y: Any = None) -> AdaptiveNystroem:
         """Choose the points. ``y`` is ignored."""
         X = validate_data(self, X, dtype=np.float64)
         n = len(X)
@@ -107,7 +106,7 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._n_features_out = found.rank
         return self
 
-    def transform(self, X: ArrayLike) -> Array:
+    def transform(self, X: Any) -> Array:
         """Return the features of X, shape (n, k); rows of the kernel for a precomputed one."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)

@@ -71,7 +71,7 @@ def grouse(
     samples : as in :func:`entrywise.passive.partial_pca`
     k : int
     step : float
-        Of the angle, relative to the greedy angle atan(|residual| / |projection|).
+        Of the angle, relative to the greedy angle ``atan(|residual| / |projection|)``.
     decay : bool
         Let the step fall like 1 / sqrt(1 + t / d), for a fixed subspace in noise; otherwise it stays.
     passes : int

@@ -119,7 +119,8 @@ def best(out: Path, quick: bool, say: Say) -> list[Claim]:
     }
     if not quick:
         plans["UCB-E, low rank"] = lambda budget, seed: ucb_e(A.shape, budget=budget, low_rank=True, batch=32, rng=seed)
-    table, right = [], {}
+    table: list[tuple[Any, ...]] = []
+    right: dict[str, list[float]] = {}
     for name, make in plans.items():
         right[name] = []
         for share in shares:
@@ -184,7 +185,7 @@ def coverage(out: Path, quick: bool, say: Say) -> list[Claim]:
                 "coverage",
                 f"{name}: 90 % intervals cover 88.5-91.5 %",
                 f"{np.mean(found):.3f}",
-                0.885 <= np.mean(found) <= 0.915,
+                bool(0.885 <= np.mean(found) <= 0.915),
             )
         )
     axis.axhline(0.9, color="black", lw=0.8)
