@@ -34,6 +34,17 @@ def score(F, b, u, v):
 
 
 @njit(cache=True)
+def scores(F, b, us, vs, found):
+    """Fill `found` with the scores of many entries; -1 stands for a row or column that was never met."""
+    for t in range(len(us)):
+        u, v = us[t], vs[t]
+        if u >= 0 and v >= 0:
+            found[t] = score(F, b, u, v)
+        elif u >= 0 or v >= 0:
+            found[t] = b[max(u, v)]
+
+
+@njit(cache=True)
 def step(F, b, u, v, y, rate, penalty):
     """Take one gradient step on the logistic loss of one label."""
     g = y / (1.0 + np.exp(y * score(F, b, u, v)))

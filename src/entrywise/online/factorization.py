@@ -39,12 +39,12 @@ class _Factors:
         return w
 
     def values(self, rows: Indices, cols: Indices) -> Array:
-        found = np.zeros(len(rows))
-        for t, (i, j) in enumerate(zip(rows.tolist(), cols.tolist(), strict=True)):
-            u, v = self._ids.get((0, i)), self._ids.get((1, j))
-            found[t] = sum(float(self._b[w]) for w in (u, v) if w is not None)
-            if u is not None and v is not None:
-                found[t] += float(self._F[u] @ self._F[v])
+        from entrywise.linalg import _jit_factorization as jit
+
+        us = np.array([self._ids.get((0, i), -1) for i in rows.tolist()], np.int64)
+        vs = np.array([self._ids.get((1, j), -1) for j in cols.tolist()], np.int64)
+        found = np.zeros(len(us))
+        jit.scores(self._F, self._b, us, vs, found)
         return found
 
     def signs(self, rows: Indices, cols: Indices) -> Signs:

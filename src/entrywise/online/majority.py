@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import ParameterError
 from entrywise.online._learner import FORMAT, Learner, Signs, index, indices, positive
+from entrywise.online.factorization import OnlineFactorization
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow
 from entrywise.queries import Array, Indices
@@ -147,10 +148,10 @@ def _name(expert: Learner) -> str:
 
 
 def auto() -> Majority:
-    """Return the learner to use when nothing is known: a majority over the four forms that do best.
+    """Return the learner to use when nothing is known: a majority over four that are each best somewhere.
 
-    Matrix Winnow with slack is best on the simplest matrices, the symmetric form on richer ones, slower or with more slack
-    when labels are noisy.
+    Matrix Winnow with slack, which has a bound, is best on the simplest matrices; the symmetric form where labels are noisy;
+    a factorisation that revisits earlier labels on richer matrices without noise.
 
     Examples
     --------
@@ -161,8 +162,8 @@ def auto() -> Majority:
     return Majority(
         (
             MatrixWinnow(1.0, slack=0.15),
-            SymmetricWinnow(1.0, slack=0.2),
             SymmetricWinnow(1.0, slack=0.4),
             SymmetricWinnow(0.5, slack=0.2),
+            OnlineFactorization(10, rate=0.4, penalty=0.03, replay=100),
         )
     )
