@@ -118,7 +118,7 @@ class Sensitivity:
         return np.asarray(R)
 
     def resistances(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Return the effective resistance between row and column: the variance of log |A_ij| per noise variance."""
+        """Return the effective resistance between row and column: the variance of log A_ij per noise variance."""
         i, j = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(cols, np.int64))
         R = self.laplacian.resistances(i, self.m + j)
         return np.where(np.isfinite(R), R, np.nan)
