@@ -24,6 +24,7 @@ def two_phase(
     share: float = 0.5,
     penalty: float | None = None,
     center: bool = True,
+    sweeps: int = 2000,
     rng: Seed = None,
 ) -> Asking[LowRank]:
     r"""Complete a matrix by nuclear-norm minimisation from entries drawn by estimated leverage scores.
@@ -47,6 +48,8 @@ def two_phase(
         Penalty of the nuclear norm; chosen on held-out entries by default.
     center : bool
         Subtract the mean before completing. The paper does not.
+    sweeps : int
+        Most SVDs of the nuclear-norm solver.
     rng : int or Generator
 
     Notes
@@ -99,7 +102,7 @@ def two_phase(
         return LowRank(np.zeros((m, 0)), np.zeros((n, 0)), offset=float(y.sum()), status=status)
     mean = float(y.mean()) if center else 0.0
     seen = Observations.from_triplets(*np.divmod(at, n), y - mean, (m, n))
-    found = nuclear_norm(seen, penalty=penalty, gap=1e-5) if np.any(y != mean) else None
+    found = nuclear_norm(seen, penalty=penalty, sweeps=sweeps, gap=1e-5) if np.any(y != mean) else None
     U, V = (np.zeros((m, 0)), np.zeros((n, 0))) if found is None else (found.left, found.right)
     report = {"first": len(first), "cells": len(y), "penalty": None if found is None else found.report["penalty"]}
     return LowRank(U, V, offset=mean, status=status, report=report)

@@ -20,6 +20,8 @@ from entrywise.play import play
 from entrywise.queries import Array, Plan, Prices
 from entrywise.run import Run
 
+SMALL = 10_000  # entries up to which nuclear norms are solved to the end and their penalty is searched
+
 
 @dataclass(frozen=True, eq=False)
 class Contest:
@@ -151,7 +153,8 @@ def _ours(c: Contest, A: Array, seed: int, d: int | None) -> Plan:
 def _entries(c: Contest, A: Array, seed: int, setting: tuple[float, float | None, bool]) -> Plan:
     share, penalty, center = setting
     given = _common(c, A, seed)
-    return two_phase(share=share, rank=c.rank, penalty=penalty, center=center, **given)
+    sweeps = 2000 if A.size <= SMALL else 100
+    return two_phase(share=share, rank=c.rank, penalty=penalty, center=center, sweeps=sweeps, **given)
 
 
 METHODS: dict[str, Method] = {

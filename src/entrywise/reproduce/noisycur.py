@@ -17,6 +17,7 @@ import numpy as np
 from entrywise.queries import Array
 from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.reproduce._twocost import (
+    SMALL,
     Contest,
     column_grid,
     contests,
@@ -119,7 +120,7 @@ def _panels(
     claims: list[Claim] = []
     for axis, c in zip(axes[0], pair, strict=True):
         A = c.matrix(0)
-        large = A.size > 100_000
+        large = A.size > SMALL
         grid = column_grid(c, A, 5 if quick else (8 if large else 12), max(2, c.most_columns(A) // 10))
         plan: dict[str, tuple[str, list[Any]]] = {
             "noisy_cur": ("noisy_cur", list(grid)),
@@ -199,20 +200,20 @@ def figure2(folder: Path, quick: bool, say: Say) -> list[Claim]:
 
 
 def figure3(folder: Path, quick: bool, say: Say) -> list[Claim]:
-    """Jester, the 7200 users who rated all jokes (quick: 500 of them), budget 11 %."""
-    A = jester(500 if quick else None)
+    """Jester, the 7200 users who rated all jokes (quick: 200 of them), budget 11 %."""
+    A = jester(200 if quick else None)
     return _panels("3", folder, quick, say, contests("jester", lambda seed: A, 10), range(1 if quick else 10))
 
 
 def figure4(folder: Path, quick: bool, say: Say) -> list[Claim]:
-    """MovieLens-100K completed by iterative SVD (quick: its 200 most rated movies), budget 10.6 %."""
-    A = movielens(movies=200 if quick else None)
+    """MovieLens-100K completed by iterative SVD (quick: its 50 most rated movies), budget 10.6 %."""
+    A = movielens(movies=50 if quick else None)
     return _panels("4", folder, quick, say, contests("movielens", lambda seed: A, 10), range(1 if quick else 10))
 
 
 def _penalty(c: Contest, A: Array) -> float | None:
     """Return the nuclear norm's penalty: chosen on held-out entries, or by the size of the noise where that is slow."""
-    if A.size <= 100_000:
+    if A.size <= SMALL:
         return None
     return float(np.std(A)) * math.sqrt(c.share) * (math.sqrt(A.shape[0]) + math.sqrt(A.shape[1])) / 2
 
