@@ -65,7 +65,7 @@ def online(
         bad += 1
         say(f"{source} {words}; left out", style="yellow")
 
-    patience = threading.Timer(3.0, say, ["compiling, once: the next start is immediate"])
+    patience = threading.Timer(3.0, say, ["loading compiled code; the first time it is compiled, which takes a minute"])
     patience.daemon = True
     with ExitStack() as stack:
         stack.callback(patience.cancel)
