@@ -101,6 +101,16 @@ def test_merge_equals_one_pass():
     np.testing.assert_allclose(covariance(streamed), covariance(PairSums(30).add(Y[:200])), rtol=1e-9, atol=1e-7)
 
 
+def test_the_row_of_the_method_table_works():
+    from entrywise import gallery, methods
+
+    row = methods.get("partial-pca")
+    found = row.load()(getattr(gallery, row.problem)(0), **row.example)
+    assert found.captured(sample_law("flat", 10, 2, 0).moments) > 0.9
+    with pytest.raises(ParameterError, match="does not complete"):
+        ew.complete(gallery.seen_samples(0), method="partial-pca", n_components=2)
+
+
 def test_sums_are_saved_and_loaded(tmp_path):
     rng = np.random.default_rng(0)
     sums = PairSums(5).add(holes(rng.standard_normal((40, 5)), 0.4, rng))

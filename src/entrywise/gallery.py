@@ -138,6 +138,13 @@ def sample_law(kind: str, d: int, k: int, seed: Seed = 0) -> Law:
     return Law(draw, B @ B.T + np.diag(noise**2))
 
 
+def seen_samples(seed: Seed = 0) -> Observations:
+    """Return 400 samples of 10 attributes near a plane, four attributes seen of each: the problem of partial PCA."""
+    rng = np.random.default_rng(seed)
+    X = sample_law("flat", 10, 2, seed).draw(400, rng)
+    return Observations.from_dense(np.where(np.argsort(rng.random(X.shape), axis=1) < 4, X, np.nan))
+
+
 def stream_oracle(seed: Seed = 0) -> Any:
     """Return a stream of samples with 10 attributes near a plane: the problem of small subspace plans."""
     return StreamOracle(sample_law("few", 10, 2, seed).draw(400, np.random.default_rng(seed)))

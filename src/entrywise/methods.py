@@ -106,6 +106,11 @@ METHODS: tuple[Method, ...] = (
         "alternating-minimization", "passive.altmin:alternating_minimization", "passive", "Li, Liang, Risteski 2016",
         "a stationary point of the squared error: the baseline", {}, "multiplicative_table",
     ),
+    Method(
+        "partial-pca", "passive.popca:partial_pca", "passive", "Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 1",
+        "no bias under masks that do not look at the values; expected excess (d/r) sqrt(k/m) (Corollary 3)",
+        {"n_components": 2}, "seen_samples",
+    ),
     # active: we choose and pay
     Method(
         "adaptive-nystrom", "active.mcans:adaptive_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
