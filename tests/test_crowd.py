@@ -386,6 +386,23 @@ def test_command_refuses_in_one_line(tmp_path, rows, options, words):
     assert words in str(run.exception)
 
 
+@pytest.mark.parametrize(
+    "text", ["img,ann,cat\nimg,bob,cat\nimg,eve,dog\n", "7,1,1\r\n7,2,1\r\n7,3,0\r\n", "7;1;1\n7;2;1\n7;3;0\n"]
+)
+def test_command_takes_a_table_without_a_header(tmp_path, text):
+    (tmp_path / "labels.csv").write_text(text)
+    run = CliRunner().invoke(app, ["crowd", str(tmp_path / "labels.csv")])
+    assert "1 items, 3 workers, 3 answers" in run.stderr
+    assert "item is 'column 1'" in run.stderr
+
+
+def test_command_refuses_a_ragged_table(tmp_path):
+    (tmp_path / "labels.csv").write_text("item,worker,label\n1,a,x\n1,b,x,y\n")
+    assert "more cells than the first" in str(
+        CliRunner().invoke(app, ["crowd", str(tmp_path / "labels.csv")]).exception
+    )
+
+
 def test_command_tells_what_the_truth_cannot(tmp_path):
     rows = [(i, w, "x" if i % 2 else "y") for i in range(6) for w in "abc"]
     answers = write(tmp_path / "labels.csv", rows)

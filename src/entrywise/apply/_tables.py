@@ -21,8 +21,8 @@ def read_columns(
 ) -> tuple[list[list[str]], list[str]]:
     """Return one list of texts for each role, and the names of the columns taken.
 
-    A column is the one `given`, else one with a usual name, else the one in the role's place. A first line of which
-    every cell is a number, in a table without usual names, is data.
+    A column is the one `given`, else one with a usual name, else the one in the role's place. A first line without usual
+    names is data when its cells are all numbers, or when one of them occurs again below.
     """
     try:
         return _read(path, roles, list(given) or [None] * len(roles))
@@ -41,13 +41,17 @@ def _read(path: str, roles: Sequence[tuple[str, Sequence[str]]], given: list[Any
     try:
         table = pl.read_csv(io.StringIO(text), has_header=False, infer_schema=False, separator=mark)
     except pl.exceptions.PolarsError as error:
+        if "more fields" in str(error):
+            raise DataError("has lines with more cells than the first; quote cells that hold the separator") from None
         raise DataError(f"cannot be read as a table: {str(error).splitlines()[0]}") from None
     names = [str(x or "").strip() for x in table.row(0)]
     if len(names) < len(roles):
         wanted = ", ".join(role for role, _ in roles)
         raise DataError(f"must have columns for {wanted}, got {', '.join(map(repr, names))}")
     lower = [n.lower() for n in names]
-    headless = all(_is_number(n) for n in names)
+    named = any(n in usual for _, usual in roles for n in lower) or any(g is not None for g in given)
+    again = not named and any(n in set(table[c][1:].to_list()) for n, c in zip(names, table.columns, strict=True))
+    headless = all(_is_number(n) for n in names) or again
     body = table if headless else table.slice(1)
     if not body.height:
         raise DataError("has a header but no lines")
