@@ -45,9 +45,9 @@ def completed(K, budget, rng, name):
     other subsets, which have the same size and scale, are fitted with that one.
     """
     seen = sampled(K, budget, rng)
-    found = soft_impute(seen, PENALTY.get(name), center="none", max_rank=40, tol=1e-4)
-    PENALTY[name] = found.report["penalty"]
-    return found
+    if name not in PENALTY:
+        PENALTY[name] = soft_impute(seen, center="none", max_rank=40, tol=1e-4).report["penalty"]
+    return soft_impute(seen, PENALTY[name], center="none", max_rank=40, tol=1e-6, sweeps=1500)
 
 
 def one(X, labels, seed, rows, name):
