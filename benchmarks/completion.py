@@ -260,6 +260,7 @@ def on_real_data(bars, quick):
         other = run(Surprise, what, seed, epochs=20)[0] if seed in (70010, 70021) else ""
         best = LAMBDAS[what][int(np.argmin(grid))]
         rows.append((what, seed, mine[0], min(grid), other, mine[4], f"cmfrec's best lambda {best:g}"))
+        print(*rows[-1], flush=True)
         if what == "movielens":
             films.append(mine[0])
     show(

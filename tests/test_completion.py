@@ -303,7 +303,9 @@ def test_conformal_intervals_cover(completer):
     covered = []
     for seed in range(3):
         A, mask, seen = problem(100, 70, 2, 0.4, 0.3, 20 + seed)
-        found = conformal(seen, completer, rng=seed, **({"max_rank": 6} if completer is soft_impute else {}))
+        found = conformal(
+            seen, completer, rng=seed, **({"max_rank": 6, "penalty": 3.0} if completer is soft_impute else {})
+        )
         i, j = np.nonzero(~mask)
         y = A[i, j] + 0.3 * np.random.default_rng(seed).standard_normal(len(i))
         low, high = found.interval(i, j, 0.9)
