@@ -18,7 +18,7 @@ from entrywise.exceptions import ParameterError
 from entrywise.queries import Array, Indices
 
 MANY_COLUMNS = 24  # columns of which not all can be directions of a low-rank matrix
-PLENTY = 1.6  # entries for each unknown of the matrix from which on entries alone complete it
+PLENTY = 1.25  # entries for each unknown of the matrix from which on entries alone complete it
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Batch, Prices, Seed, plan
 from entrywise.results import Certificate, LowRank
 
-PILOT = 0.08  # share of the money that the first columns take, when that is more than four of them
+PILOT = 0.08  # share of the money that the first columns take, when that is more than four of them and at most ten
 ASSUMED_RATIO = 10.0  # noise variance of columns over that of entries, while the latter is unknown
 
 
@@ -191,7 +191,8 @@ def _buy_columns(
     elif not unknown and len(held.values["entry"]) and problem.entries_suffice(held.money):
         return problem
     else:
-        wanted = max(int(PILOT * held.money / problem.column_price), min(4, affordable(price[order], 0.5 * held.money)))
+        wanted = min(int(PILOT * held.money / problem.column_price), 10)
+        wanted = max(wanted, min(4, affordable(price[order], 0.5 * held.money)))
     spent = 0.0
     while True:
         d = len(held.columns)

@@ -156,7 +156,7 @@ def _panels(
                 claims += _shape_claims(number, c, settings, means)
         rows.append((c.name, "noisy_cur, automatic", None, len(runs), 100 * automatic))
         axis.set(xlabel="d, noisy columns bought", ylabel="relative error, percent", title=c.name, yscale="log")
-        top = 100 * 4 * max(best["nCUR"], best["CUR+"])
+        top = 100 * 2 * max(best["nCUR"], best["CUR+"])
         axis.set_ylim(100 * automatic * 0.85, max(top, 100 * automatic * 2))
         _plain_ticks(axis)
         claims += _rank_claims(number, c, best, automatic)
