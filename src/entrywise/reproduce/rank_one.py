@@ -154,7 +154,7 @@ def figure_1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     ks = (1, 3, 10) if quick else (1, 2, 3, 5, 10, 20)
     b = sweep(ks, lambda k, seed: draw("star", n, 1e-3, seed, k=k), trials)
     say("  (c) iterations of alternating minimisation")
-    steps = (1, 10, 100, 1000) if quick else (1, 3, 10, 30, 100, 300, 1000, 3000)
+    steps = (1, 10, 30, 100, 1000) if quick else (1, 3, 10, 30, 100, 300, 1000, 3000)
     c = convergence("star", n, trials, steps)
     say("  (d) size of the matrix")
     sizes = (n // 4, n // 2, n) if quick else (100, 250, 500, 1000, 2000, 4000)
@@ -225,7 +225,7 @@ def figure_2(folder: Path, quick: bool, say: Say) -> list[Claim]:
     shares = (p, 2 * p) if quick else (0.008, 0.01, 0.02, 0.05, 0.1)
     b = sweep(shares, lambda share, seed: draw("random", n, 1e-3, seed, p=share), trials)
     say("  (c) iterations of alternating minimisation")
-    steps = (1, 10, 100) if quick else (1, 3, 10, 30, 100, 300)
+    steps = (1, 10, 30, 100) if quick else (1, 3, 10, 30, 100, 300)
     c = convergence("random", n, trials, steps, p)
     panels: list[tuple[str, str, Sequence[Any], Errors]] = [
         ("a", "disturbance delta", deltas, a), ("b", "share of known entries", shares, b), ("c", "iterations", steps, c)
