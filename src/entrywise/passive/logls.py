@@ -54,9 +54,9 @@ def log_least_squares(
 
     Notes
     -----
-    Signs are propagated along the spanning tree of the largest entries, the least likely to be flipped; the
-    breadth-first order of the paper is wrong on 15 % of the entries where this is never (noise of one third of a
-    typical entry). A row or column that is known to be zero wherever it is known is estimated as zero.
+    Signs are propagated along the spanning tree of the largest entries, the least likely to be flipped by noise, and
+    not in the breadth-first order that propagation suggests. A row or column that is known to be zero wherever it is
+    known is estimated as zero.
 
     References
     ----------
