@@ -84,14 +84,13 @@ def ridge_path(X: Array, Y: Array, penalties: Array) -> RidgePath:
         raise ParameterError(f"penalties must be finite and above 0, at least one, got {penalties[:3]}")
     P, s, Qt = np.linalg.svd(X, full_matrices=False)
     G = P.T @ Y  # (k, n)
-    x = np.log(penalties)
-    low, high = float(x.min()), float(x.max())
+    low, high = math.log(penalties.min()), math.log(penalties.max())
     nodes = max(8, math.ceil(_NODES_PER_UNIT * (high - low)))
-    if len(X) * len(s) ** 2 * (len(x) - nodes) < _SMALL:
+    if len(X) * len(s) ** 2 * (len(penalties) - nodes) < _SMALL:
         error = _left_out(P, s, G, Y, penalties)
     else:
         at = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(np.pi * np.arange(nodes) / (nodes - 1))
-        error = _interpolate(at, _left_out(P, s, G, Y, np.exp(at)), x)
+        error = _interpolate(at, _left_out(P, s, G, Y, np.exp(at)), np.log(penalties))
     return RidgePath(penalties, error / max(Y.size, 1), s, G, Qt)
 
 
@@ -113,9 +112,10 @@ def _left_out(P: Array, s: Array, G: Array, Y: Array, penalties: Array) -> Array
         if outside is not None:
             R = outside[i]
             squares += 2.0 * (P[i] * (R @ G.T)) @ g + np.einsum("sn,sn->s", R, R)[:, None]
-        ratio = np.maximum(squares, 0.0) / np.maximum(kept[i], 1e-150) ** 2
-        error += ratio.sum(axis=0)
-    return error
+        squares /= kept[i]
+        squares /= kept[i]
+        error += squares.sum(axis=0)
+    return np.maximum(error, 0.0)
 
 
 def _interpolate(nodes: Array, values: Array, x: Array) -> Array:

@@ -138,7 +138,8 @@ def _code(c: Contest, A: Array, seed: int, d: int) -> Plan:
 
 
 def _cur_plus(c: Contest, A: Array, seed: int, d: int) -> Plan:
-    return cur_plus(columns=d // 2, rank=min(c.rank, d // 2), **_common(c, A, seed))
+    half, rows = d // 2, min(d // 2, A.shape[0] // 2)
+    return cur_plus(columns=half, rows=rows, rank=min(c.rank, half, rows), **_common(c, A, seed))
 
 
 def _split(c: Contest, A: Array, seed: int, setting: tuple[int, float, bool]) -> Plan:
