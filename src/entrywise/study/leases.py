@@ -95,18 +95,15 @@ class Leases:
 
     def open_counts(self, study: int, now: float) -> dict[str, Any]:
         """Return how many questions are open, leased and failed, what they cost, and who holds them."""
-        p, q = pending.c, questions.c
-        same = (q.study == p.study) & (q.batch == p.batch) & (q.position == p.position)
+        p = pending.c
 
         def count(connection: Connection) -> dict[str, Any]:
             totals = connection.execute(
                 sa.select(
                     sa.func.count(),
                     sa.func.coalesce(sa.func.sum(sa.case((p.leased_until > now, 1), else_=0)), 0),
-                    sa.func.coalesce(sa.func.sum(q.price), 0.0),
-                )
-                .select_from(pending.join(questions, same))
-                .where(p.study == study)
+                    sa.func.coalesce(sa.func.sum(p.price), 0.0),
+                ).where(p.study == study)
             ).one()
             workers = connection.execute(
                 sa.select(p.worker, sa.func.count(), sa.func.max(p.leased_until))

@@ -115,6 +115,7 @@ pending = Table(
     Column("unit", BigInteger),
     Column("row", BigInteger, nullable=False),
     Column("col", BigInteger, nullable=False),
+    Column("price", Float, nullable=False),
     Column("worker", Text),
     Column("leased_until", Float, nullable=False),  # 0: never leased
     Column("holders", Text),  # everyone who ever held it, a line each

@@ -137,7 +137,7 @@ class SQLStore(Leases, Tells):
         self.database.insert(connection, questions, at | {"position": where} | entry | rest)
         still = np.flatnonzero(~known)
         left = {name: None if column is None else column[still] for name, column in entry.items()}
-        lease = {"worker": None, "leased_until": 0.0, "holders": None, "failed": False}
+        lease = {"price": asked.bill[still], "worker": None, "leased_until": 0.0, "holders": None, "failed": False}
         self.database.insert(connection, pending, at | {"position": still} | left | lease)
         given = {"value": asked.answers[known], "failed": False, "worker": None, "told_at": now, "source": "memory"}
         self.database.insert(connection, answers, at | {"position": where[known]} | given)
@@ -239,13 +239,8 @@ class SQLStore(Leases, Tells):
             connection.execute(sa.insert(retired).values(**kept, **old._asdict()))
             new = {"value": value, "failed": value is None, "worker": worker, "told_at": now}
             connection.execute(sa.update(answers).where(*here).values(**new))
-            q = questions.c
-            same = (q.study == p.study) & (q.batch == p.batch) & (q.position == p.position)
             unspent = connection.execute(
-                sa.select(p.batch, sa.func.sum(q.price))
-                .select_from(pending.join(questions, same))
-                .where(p.study == record.id, p.batch > keep)
-                .group_by(p.batch)
+                sa.select(p.batch, sa.func.sum(p.price)).where(p.study == record.id, p.batch > keep).group_by(p.batch)
             ).all()
             for number, amount in unspent:
                 mine = (b.study == record.id) & (b.number == number)
