@@ -98,7 +98,7 @@ def low_rank(
     if start is not None:
         generator = np.random.default_rng(generator.integers(2**63))
     fit, offset, scale = _prepare(observations, start)
-    fit.exact = fit.exact or exact
+    fit.exact = exact
     if row_weights is not None:
         fit.rows.times = np.array(row_weights, np.float64)
         if fit.rows.times.shape != (m,) or not np.all(np.isfinite(fit.rows.times) & (fit.rows.times > 0)):
