@@ -6,6 +6,7 @@ position. Those here count what they were asked (``spent`` positions, ``calls`` 
 
 from __future__ import annotations
 
+import abc
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -21,7 +22,7 @@ Oracle = Callable[[Batch], Array]
 KERNELS = ("rbf", "laplacian", "polynomial", "poly", "linear", "cosine", "chi2", "additive_chi2", "sigmoid")
 
 
-class _Counting:
+class _Counting(abc.ABC):
     """Counts what was asked."""
 
     def __init__(self) -> None:
@@ -34,8 +35,9 @@ class _Counting:
         self.calls += 1
         return answers
 
+    @abc.abstractmethod
     def answer(self, batch: Batch) -> Array:
-        raise NotImplementedError
+        """Return one number a position."""
 
 
 def _dense(matrix: Any) -> Array | Matrix:

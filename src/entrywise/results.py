@@ -6,6 +6,7 @@ what it cost, how it ended, and what is promised (:class:`Certificate`).
 
 from __future__ import annotations
 
+import abc
 import importlib
 import io
 import json
@@ -162,22 +163,22 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Matrix(Result):
+class Matrix(Result, abc.ABC):
     """A completed matrix, kept in factors; :class:`LowRank` and :class:`PSDFactor` fill it in."""
 
     @property
+    @abc.abstractmethod
     def shape(self) -> tuple[int, int]:
         """Shape (m, n) of the matrix."""
-        raise NotImplementedError
 
     @property
+    @abc.abstractmethod
     def rank(self) -> int:
         """Number of components."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Return the completed entries at (rows, cols), shapes broadcast."""
-        raise NotImplementedError
 
     def _where(self, rows: ArrayLike, cols: ArrayLike) -> tuple[Indices, Indices]:
         i, j = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(cols, np.int64))
@@ -203,8 +204,8 @@ class Matrix(Result):
         """Return the whole matrix as an array of shape (m, n)."""
         return np.asarray(self @ np.eye(self.shape[1]))
 
-    def __matmul__(self, x: ArrayLike) -> Array:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def __matmul__(self, x: ArrayLike) -> Array: ...
 
     def top(self, k: int, largest: bool = True) -> tuple[Indices, Indices, Array]:
         """Return (rows, cols, values) of the k largest (or smallest) entries, found block by block."""
