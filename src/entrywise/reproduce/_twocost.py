@@ -41,9 +41,9 @@ class Contest:
         """Standard deviations of the two instruments."""
         return {"column": self.column_noise, "entry": self.entry_noise}
 
-    def prices(self, m: int) -> Prices:
-        """Prices of a column, a row (for CUR+) and an entry."""
-        return Prices(column=self.alpha * m, row=self.alpha * m)
+    def prices(self, m: int, n: int = 0) -> Prices:
+        """Prices of a column, a row (for CUR+: as a column, but no better bargain than one) and an entry."""
+        return Prices(column=self.alpha * m, row=self.alpha * max(m, n))
 
     def budget(self, A: Array) -> float:
         """Money in all."""
@@ -126,7 +126,7 @@ Method = Callable[[Contest, Array, int, Any], Plan]
 
 
 def _common(c: Contest, A: Array, seed: int) -> dict[str, Any]:
-    return {"shape": A.shape, "prices": c.prices(A.shape[0]), "budget": c.budget(A), "rng": seed}
+    return {"shape": A.shape, "prices": c.prices(*A.shape), "budget": c.budget(A), "rng": seed}
 
 
 def _literal(c: Contest, A: Array, seed: int, d: int) -> Plan:
@@ -138,7 +138,9 @@ def _code(c: Contest, A: Array, seed: int, d: int) -> Plan:
 
 
 def _cur_plus(c: Contest, A: Array, seed: int, d: int) -> Plan:
-    half, rows = d // 2, min(d // 2, A.shape[0] // 2)
+    half = d // 2
+    left = c.budget(A) - half * c.alpha * A.shape[0]
+    rows = max(1, min(half, A.shape[0] // 2, int(left / (c.alpha * max(A.shape)))))
     return cur_plus(columns=half, rows=rows, rank=min(c.rank, half, rows), **_common(c, A, seed))
 
 
