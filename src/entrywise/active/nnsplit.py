@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entrywise.active._twocost import Noise, affordable, read_two_cost
 from entrywise.exceptions import Exhausted, ParameterError
@@ -110,7 +111,7 @@ def split_nuclear_norm(
     return LowRank(U, V, offset=mean, status=status, report={**report, "sweeps": done})
 
 
-def least_nuclear_norm(Y: Array, of: Array, radius: list[float], sweeps: int) -> tuple[Array, Array, int]:
+def least_nuclear_norm(Y: Array, of: NDArray[np.int8], radius: list[float], sweeps: int) -> tuple[Array, Array, int]:
     """Return factors of the smallest nuclear norm within balls around what was seen, by Douglas-Rachford splitting.
 
     ``of`` of shape (m, n) is 0 where nothing is known and otherwise the number (from 1) of the ball an entry belongs to.
@@ -153,7 +154,7 @@ def _by_rows(rows: Indices, n: int) -> Indices:
     return np.asarray((rows[:, None] * n + np.arange(n)).ravel())
 
 
-def _note(Y: Array, of: Array, batch: Batch, answers: Array, mark: int) -> None:
+def _note(Y: Array, of: NDArray[np.int8], batch: Batch, answers: Array, mark: int) -> None:
     good = ~np.isnan(answers)
     Y[batch.rows[good], batch.cols[good]] = answers[good]
     of[batch.rows[good], batch.cols[good]] = mark

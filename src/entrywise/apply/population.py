@@ -23,6 +23,8 @@ class Population:
     tastes : ndarray of shape (r, n_items)
         Chance u_k(i) that a user of group k takes item i.
 
+    Examples
+    --------
     >>> Population([1.0], [[0.5, 1.0]]).losses.to_dense()
     array([[0.25, 0.  ],
            [0.  , 0.  ]])

@@ -34,7 +34,7 @@ class Majority(Learner):
     Notes
     -----
     Deterministic: :math:`M \le (\ln(1/\beta) M^* + \ln G) / \ln(2/(1+\beta))` with G experts, the best of which makes
-    :math:`M^*` mistakes [LW94]_: 2.41 M* + 3.48 ln G at one half. In practice it stays within a few per cent of M*.
+    :math:`M^*` mistakes [LW94]: 2.41 M* + 3.48 ln G at one half. In practice it stays within a few per cent of M*.
 
     References
     ----------
