@@ -223,6 +223,17 @@ def test_an_equal_cost_control_is_told_only_where_it_can_be():
     assert "unknown" in told.reason
 
 
+def test_it_stops_when_enough_is_known():
+    A = random_low_rank(30, 25, 2, 4)
+    whole = ew.play(most_informative(A.shape, budget=600, rank=2, rng=3), MatrixOracle(A, 0.05, 1))
+    known = most_informative(A.shape, budget=600, rank=2, score_error=0.5, rng=3)
+    assert ew.play(known, MatrixOracle(A, 0.05, 1)).cost < whole.cost
+    saturated = most_informative(A.shape, budget=600, rank=2, least_gain=0.05, rng=3)
+    assert ew.play(saturated, MatrixOracle(A, 0.05, 1)).cost < whole.cost
+    with pytest.raises(ParameterError, match="score_error must not be below 0"):
+        most_informative(A.shape, budget=600, score_error=-1.0)
+
+
 def test_draws_follow_their_weights():
     counts = np.zeros(20)
     weight = np.arange(1.0, 21.0)

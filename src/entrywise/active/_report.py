@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.active._purchase import Purchase
+from entrywise.linalg.gain import Gains
 from entrywise.passive.eb import low_rank
 from entrywise.queries import Array
 from entrywise.results import Certificate, LowRank
@@ -87,6 +88,28 @@ def row_means(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64], va
     inside = np.bincount(rows, np.einsum("ta,tab,tb->t", U[rows], fit.col_cov[cols], U[rows]), m)
     own = (n - counts) * (fit.noise_variance + fit.lack_variance)
     return total / n, np.maximum(shared + np.maximum(every - inside, 0.0) + own, 0.0) / n**2
+
+
+def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float, float, int]:
+    """Return the expected RMSE of cells not bought now, after spending `money` by gain, and the cells that buys."""
+    n = state.shape[1]
+    gains = Gains.of(fit, state.rows, state.cols)
+    noise = fit.lack_variance if fit.lack_variance > 0 else fit.noise_variance
+    taken = state.taken
+    errors, cells = [], 0
+    for bought in (False, True):
+        if bought:
+            lowest = min(float(state.price(rows).min()) for rows in state.row_blocks())
+            most = int(min(money / lowest, state.shape[0] * n))
+            i, j = gains.pick(state.is_open, state.price, money, most) if most else (np.zeros(0, np.int64),) * 2
+            state.taken, cells = np.unique(np.r_[taken, i * n + j]), len(i)
+        total, count = 0.0, 0
+        for rows, _, variance in gains.blocks():
+            still = state.is_open(rows)
+            total, count = total + float(variance[still].sum()), count + int(still.sum())
+        errors.append(float(np.sqrt(total / max(count, 1) + noise)))
+    state.taken = taken
+    return errors[0], errors[1], cells
 
 
 def refit(state: Purchase, before: LowRank | None, rank: int | None, seed: int) -> LowRank:

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from entrywise.active._purchase import Purchase, check_purchase
-from entrywise.active._report import calibrated, pack_fit, refit, unpack_fit
+from entrywise.active._report import calibrated, expected_errors, pack_fit, refit, row_means, unpack_fit
 from entrywise.active.rules import RULES, pick_by_rule
 from entrywise.active.toptwo import top_two
 from entrywise.exceptions import Exhausted, ParameterError
@@ -36,6 +36,8 @@ def most_informative(
     explore: float = 0.15,
     growth: float = 1.45,
     guard: float = 2.0,
+    score_error: float | None = None,
+    least_gain: float | None = None,
     available: Any = None,
     rng: Seed = None,
     resume: Checkpoint | None = None,
@@ -65,6 +67,10 @@ def most_informative(
         A batch multiplies the money spent by at most this; the model is fitted again after each.
     guard : float
         Cells a line, on the longer side, before the gain rule is trusted; leverage sampling until then.
+    score_error : float, optional
+        Stop when the mean of every row is known within this (half a 90 % interval of the posterior).
+    least_gain : float, optional
+        Stop when the next tenth of the budget is expected to lower the error of unbought cells by less than this share.
     available : array of bool of shape (m, n), optional
         Which cells may be bought at all.
 
@@ -91,7 +97,7 @@ def most_informative(
     """
     generator = cast(np.random.Generator, rng)
     m, n = shape
-    _refuse(shape, goal, rule, rank, reserve, explore, growth)
+    _refuse(goal, rule, rank, reserve, explore, growth, score_error, least_gain)
     if goal == "best":
         made = top_two(shape, prices, budget=budget, rank=rank, reserve=reserve, available=available, rng=generator)
         found: LowRank = yield from made.start(resume)
@@ -114,6 +120,8 @@ def most_informative(
                 yield from state.buy(first, "start")
         while len(state.values):
             fit = refit(state, fit, rank, rounds)
+            if _enough(state, fit, score_error, least_gain):
+                break
             money = min(state.left, max((growth - 1.0) * state.spent, state.budget / 200))
             thin = len(state.values) < guard * max(m, n)
             name = "leverage" if rule == "gain" and thin else rule
@@ -130,6 +138,18 @@ def most_informative(
     except Exhausted:
         status = "exhausted"
     return calibrated(state, refit(state, fit, rank, rounds), status, rounds, rule, goal)
+
+
+def _enough(state: Purchase, fit: LowRank, score_error: float | None, least_gain: float | None) -> bool:
+    """Tell whether what was asked for is reached."""
+    if score_error is not None:
+        _, variance = row_means(fit, state.rows, state.cols, state.values)
+        if 1.6449 * float(np.sqrt(variance.max())) <= score_error:
+            return True
+    if least_gain is not None:
+        now, then, _ = expected_errors(state, fit, 0.1 * state.budget)
+        return now - then < least_gain * now
+    return False
 
 
 def _choose(state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float) -> tuple[Any, Any, Any]:
@@ -153,7 +173,14 @@ def _choose(state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, 
 
 
 def _refuse(
-    shape: tuple[int, int], goal: str, rule: str, rank: int | None, reserve: float, explore: float, growth: float
+    goal: str,
+    rule: str,
+    rank: int | None,
+    reserve: float,
+    explore: float,
+    growth: float,
+    score_error: float | None,
+    least_gain: float | None,
 ) -> None:
     if goal not in ("all", "scores", "best"):
         raise ParameterError(f"goal must be all, scores or best, got {goal!r}")
@@ -164,5 +191,8 @@ def _refuse(
     for name, value in (("reserve", reserve), ("explore", explore)):
         if not 0 <= value < 1:
             raise ParameterError(f"{name} must be in 0..1, 1 not included, got {value}")
+    for name, limit in (("score_error", score_error), ("least_gain", least_gain)):
+        if limit is not None and not limit >= 0:
+            raise ParameterError(f"{name} must not be below 0, got {limit}")
     if not growth > 1:
         raise ParameterError(f"growth must be above 1, got {growth}")

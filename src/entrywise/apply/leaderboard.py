@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from entrywise import posterior
 from entrywise.active._purchase import Purchase
-from entrywise.active._report import row_means
+from entrywise.active._report import expected_errors, row_means
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.linalg.gain import Gains
 from entrywise.observations import Observations
 from entrywise.passive.eb import low_rank
 from entrywise.queries import Array, Indices, Prices
@@ -196,26 +195,6 @@ class Next:
 def next_money(fit: LowRank, bought: Bought, money: float, prices: Prices | None = None) -> Next:
     """Return what the rule expects of spending `money` more: the error of cells not bought, before and after."""
     state = Purchase(bought.shape, prices or Prices(), money, None, np.random.default_rng(0))
-    n = bought.shape[1]
-    state.taken = np.unique(bought.rows * n + bought.cols)
-    seen = bought.observations()
-    gains = Gains.of(fit, seen.rows, seen.cols)
-    before, open_cells = _open_variance(gains, state)
-    lowest = min(float(state.price(rows).min()) for rows in state.row_blocks())
-    most = int(min(money / lowest, open_cells))
-    i, j = gains.pick(state.is_open, state.price, money, most) if most else (np.zeros(0, np.int64),) * 2
-    state.taken = np.unique(np.r_[state.taken, i * n + j])
-    after, left = _open_variance(gains, state)
-    noise = fit.lack_variance if fit.lack_variance > 0 else fit.noise_variance
-    return Next(
-        money, float(np.sqrt(before / max(open_cells, 1) + noise)), float(np.sqrt(after / max(left, 1) + noise)), len(i)
-    )
-
-
-def _open_variance(gains: Gains, state: Purchase) -> tuple[float, int]:
-    total, count = 0.0, 0
-    for rows, _, variance in gains.blocks():
-        open_ = state.is_open(rows)
-        total += float(variance[open_].sum())
-        count += int(open_.sum())
-    return total, count
+    state.add(bought.rows * bought.shape[1] + bought.cols, bought.values)
+    now, then, cells = expected_errors(state, fit, money)
+    return Next(money, now, then, cells)
