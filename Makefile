@@ -1,6 +1,5 @@
 # Two commands for a newcomer: `make demo` and `make test`. Everything lives in .venv.
 PYTHON ?= python3
-UV_VERSION ?= 0.9.9
 VENV := .venv
 BIN := $(VENV)/bin
 export ENTRYWISE_DATA ?= $(abspath ../shared/data)
