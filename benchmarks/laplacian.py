@@ -196,7 +196,7 @@ def ten_million(bars, seed):
             total[edges] = tree + setup + solve
         growth = total[10_000_000] / total[100_000]
         rows.append((family, "", "growth", growth, "", "", "", "", ""))
-        print(rows[-3:], flush=True)
+        print(f"{rows[-1][0]}: done", flush=True)
         if family != "random":
             bars.at_most(f"time an edge, 1e7 over 1e5 edges, {family}", growth, 5)
     show("ten million edges", COLUMNS, rows)
