@@ -124,7 +124,7 @@ def speed(bars, quick, steady):
     table = []
     sizes = [(1000, 20, 0.447, 60.0), (1000, 20, 1.0, 60.0), (10_000, 20, 0.447, 600.0)]
     sizes += [] if quick else [(10_000, 60, 0.447, 30.0)]
-    for N, times, gamma, most in sizes + ([(100_000, 60, 0.447, 120.0)] if steady else []):
+    for N, times, gamma, most in sizes + ([(100_000, 60, 0.447, 900.0)] if steady else []):
         learner = MatrixWinnow(gamma)
         rows, cols, labels = stream(N, times * N, 12)
         spent, chunk = 0.0, times * N // 20
