@@ -101,17 +101,18 @@ def _lrmc(n: int, budget: int, coins: Any, rank: int, seed: int) -> tuple[int, i
 
 
 def _errors(
-    L: Array, coins: Coins, budgets: Sequence[int], rank: int, runs: int, lrmc_runs: int, say: Say
+    L: Array, coins: Coins, budgets: Sequence[int], rank: int, runs: int, say: Say, names: Sequence[str] = tuple(COLORS)
 ) -> dict[str, Array]:
-    """Return the error of every algorithm, shape (budgets, runs), NaN where it was not run."""
+    """Return the error of the algorithms called `names`, shape (budgets, runs)."""
     n = len(L)
-    errors = {name: np.full((len(budgets), runs), np.nan) for name in COLORS}
+    errors = {name: np.empty((len(budgets), runs)) for name in names}
     plans: dict[str, Callable[[int, int], Any]] = {
         "best pair": lambda B, s: best_pair(n, budget=B, rank=rank, rng=s),
         "halving": lambda B, s: sequential_halving(n, budget=B, rng=s),
         "naive": lambda B, s: uniform_pairs(n, budget=B, rng=s),
         "lil'UCB": lambda B, s: lil_ucb(n, budget=B, rng=s),
     }
+    plans = {name: make for name, make in plans.items() if name in names}
     for b, budget in enumerate(budgets):
         for s in range(runs):
             for name, make in plans.items():
@@ -119,23 +120,16 @@ def _errors(
             found = play(stochastic_nystrom(n, rank=rank, budget=budget, ask_diagonal=False, rng=s), coins(s))
             i, j, _ = smallest_pairs(found.factor, 1, False)
             errors["S-MCANS"][b, s] = regret(L, (int(i[0]), int(j[0])))
-            if s < lrmc_runs:
-                errors["OptSpace"][b, s] = regret(L, _lrmc(n, budget, coins(s), rank, s))
-        say(
-            f"  budget {budget}: best pair {np.median(errors['best pair'][b]):.3g}, naive {np.median(errors['naive'][b]):.3g}"
-        )
+            errors["OptSpace"][b, s] = regret(L, _lrmc(n, budget, coins(s), rank, s))
+        say(f"  budget {budget}: " + ", ".join(f"{name} {np.median(e[b]):.3g}" for name, e in errors.items()))
     return errors
 
 
 def _draw(ax: Any, budgets: Sequence[int], errors: Mapping[str, Array], title: str, names: Sequence[str]) -> None:
     for name in names:
-        found = errors[name]
-        keep = ~np.isnan(found).all(axis=1)
-        if keep.any():
-            low, middle, high = np.nanpercentile(found[keep], [25, 50, 75], axis=1)
-            x = np.asarray(budgets)[keep]
-            ax.plot(x, middle, "o-", color=COLORS[name], label=name, markersize=3)
-            ax.fill_between(x, low, high, color=COLORS[name], alpha=0.15, linewidth=0)
+        low, middle, high = np.percentile(errors[name], [25, 50, 75], axis=1)
+        ax.plot(budgets, middle, "o-", color=COLORS[name], label=name, markersize=3)
+        ax.fill_between(budgets, low, high, color=COLORS[name], alpha=0.15, linewidth=0)
     ax.set_xscale("log")
     ax.set_yscale("symlog", linthresh=1e-4)
     ax.set_ylim(bottom=0)
@@ -151,7 +145,6 @@ def _table(path: Path, budgets: Sequence[int], every: Mapping[str, Mapping[str, 
         for name, found in errors.items()
         for budget, line in zip(budgets, found, strict=True)
         for run, e in enumerate(line)
-        if not np.isnan(e)
     ]
     save_csv(path, ("problem", "budget", "algorithm", "run", "error"), rows)
 
@@ -159,11 +152,10 @@ def _table(path: Path, budgets: Sequence[int], every: Mapping[str, Mapping[str, 
 def _claims(figure: str, every: Mapping[str, Mapping[str, Array]]) -> list[Claim]:
     """Return the paper's claims at the largest budget, and the control's."""
     claims = []
-    last = {p: {name: float(np.nanmedian(e[-1])) for name, e in errors.items() if not np.isnan(e[-1]).all()}
-            for p, errors in every.items()}  # fmt: skip
+    last = {p: {name: float(np.median(e[-1])) for name, e in errors.items()} for p, errors in every.items()}
     for rival in ("naive", "lil'UCB", "OptSpace"):
-        words = [f"{p}: {m['S-MCANS']:.2g} against {m[rival]:.2g}" for p, m in last.items() if rival in m]
-        holds = all(m["S-MCANS"] <= m[rival] for m in last.values() if rival in m)
+        words = [f"{p}: {m['S-MCANS']:.2g} against {m[rival]:.2g}" for p, m in last.items()]
+        holds = all(m["S-MCANS"] <= m[rival] for m in last.values())
         claims.append(Claim(figure, f"S-MCANS finds better pairs than {rival}", "; ".join(words), holds))
     for rival in ("S-MCANS", "halving"):
         words = [f"{p}: {m['best pair']:.2g} against {m[rival]:.2g}" for p, m in last.items()]
@@ -174,7 +166,7 @@ def _claims(figure: str, every: Mapping[str, Mapping[str, Array]]) -> list[Claim
 
 def figure_1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """The best pair of films: ML-100K and ML-1M by gender, ML-1M by occupation in four groups."""
-    count, users, runs, lrmc = (120, 400, 3, 1) if quick else (800, None, 10, 2)
+    count, users, runs = (120, 400, 3) if quick else (800, None, 10)
     budgets = [1000, 10_000, 50_000] if quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
     problems = [("ML-100K", "gender"), ("ML-1M", "gender"), ("ML-1M", "occupation")]
     figure, axes = new_figure(3)
@@ -188,7 +180,7 @@ def figure_1(folder: Path, quick: bool, say: Say) -> list[Claim]:
         def coins(seed: int, crowd: Population = crowd) -> PopulationOracle:
             return PopulationOracle(crowd, rng=seed + 1000)
 
-        every[f"{name} {by}"] = _errors(L, coins, budgets, len(crowd.shares), runs, lrmc, say)
+        every[f"{name} {by}"] = _errors(L, coins, budgets, len(crowd.shares), runs, say)
         _draw(ax, budgets, every[f"{name} {by}"], title, list(COLORS))
     axes[0, 0].legend(fontsize=7)
     save_figure(folder / "figure1.png", figure)
@@ -198,7 +190,7 @@ def figure_1(folder: Path, quick: bool, say: Say) -> list[Claim]:
 
 def figure_a1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """Synthetic pairs of the appendix: L = U U' with U uniform, and a coherent matrix as well."""
-    n, runs, lrmc = (40, 3, 1) if quick else (200, 10, 3)
+    n, runs = (40, 3) if quick else (200, 10)
     budgets = [500, 5000] if quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
     problems = [("synthetic", 2), ("synthetic", 4), ("coherent", 3)]
     figure, axes = new_figure(3)
@@ -210,7 +202,7 @@ def figure_a1(folder: Path, quick: bool, say: Say) -> list[Claim]:
         def coins(seed: int, L: Array = L) -> BernoulliOracle:
             return BernoulliOracle(L, rng=seed + 1000)
 
-        every[f"{family} {rank}"] = _errors(L, coins, budgets, rank, runs, lrmc, say)
+        every[f"{family} {rank}"] = _errors(L, coins, budgets, rank, runs, say)
         _draw(ax, budgets, every[f"{family} {rank}"], f"{family} ({n}, {rank})", list(COLORS))
     axes[0, 0].legend(fontsize=7)
     save_figure(folder / "appendix1.png", figure)
@@ -228,9 +220,10 @@ def figure_a2(folder: Path, quick: bool, say: Say) -> list[Claim]:
     def coins(seed: int) -> PopulationOracle:
         return PopulationOracle(crowd, rng=seed + 2000)
 
-    errors = _errors(L, coins, budgets, 2, runs, runs, say)
+    names = ("S-MCANS", "OptSpace", "best pair")
+    errors = _errors(L, coins, budgets, 2, runs, say, names)
     figure, axes = new_figure(1)
-    _draw(axes[0, 0], budgets, errors, f"ML-100K, gender: {count} films", ("S-MCANS", "OptSpace", "best pair"))
+    _draw(axes[0, 0], budgets, errors, f"ML-100K, gender: {count} films", names)
     axes[0, 0].legend(fontsize=8)
     save_figure(folder / "appendix2.png", figure)
     _table(folder / "appendix2.csv", budgets, {"ML-100K gender": errors})
