@@ -16,7 +16,7 @@ import numpy as np
 import entrywise as ew
 from _shared import Bars, cpu, show
 from entrywise.active import literal_noisy_cur, noisy_cur, split_nuclear_norm
-from entrywise.active.ncur_literal import _leverage
+from entrywise.active.ncur_literal import GRID, _leverage
 from entrywise.linalg.ridge import ridge_path
 from entrywise.oracles import TwoCostOracle
 from entrywise.reproduce._twocost import column_grid, contests, error, errors, jester, overlay, played, synthetic
@@ -166,28 +166,27 @@ def jokes(bars, quick):
 def solves(bars, quick):
     rows = []
     rng = np.random.default_rng(0)
-    for m, n, d, s, count in ((80, 60, 18, 7, 500), (7200, 100, 40, 216, 500), (1682, 943, 150, 100, 500)):
+    sizes = ((80, 60, 18, 7), (80, 60, 12, 8), (300, 200, 40, 30), (7200, 100, 40, 216), (1682, 943, 150, 100))
+    for m, n, d, s in sizes[:1] if quick else sizes:
         C, Y = rng.standard_normal((m, d)), rng.standard_normal((s, n))
         X = C[:s]
-        penalties = np.geomspace(1e-4, 10, count)
 
         def once(X=X, Y=Y, C=C):
             U, v, Wt = np.linalg.svd(X, full_matrices=False)
             return C @ (Wt.T @ ((v / (v**2 + 1.0))[:, None] * (U.T @ Y)))
 
-        def path(X=X, Y=Y, C=C, penalties=penalties):
-            return C @ ridge_path(X, Y, penalties).solution()
+        def path(X=X, Y=Y, C=C):
+            return C @ ridge_path(X, Y, GRID, relative=True).solution()
 
-        inner = 300 if m < 1000 else 5
+        inner = 300 if m < 200 else 10
         scores, single, whole = (
-            cpu(lambda f=f, k=inner: [f() for _ in range(k)], 5)[0] / inner
+            cpu(lambda f=f, k=inner: [f() for _ in range(k)], 15)[0] / inner
             for f in (lambda C=C: _leverage(C), once, path)
         )
         ratio = (scores + whole) / (scores + single)
-        rows.append(
-            (f"{m} x {n}, d = {d}, s = {s}", count, *(1e3 * t for t in (scores, single, whole)), whole / single, ratio)
-        )
-        bars.at_most(f"Algorithm 1, lines 2-7, with {count} penalties over one, {m} x {n}", ratio, 2.0)
+        times = (1e3 * t for t in (scores, single, whole))
+        rows.append((f"{m} x {n}, d = {d}, s = {s}", len(GRID), *times, whole / single, ratio))
+        bars.at_most(f"ridge over {len(GRID)} penalties over one solve, {m} x {n}, d = {d}", whole / single, 2.0)
     columns = (
         "problem",
         "penalties",

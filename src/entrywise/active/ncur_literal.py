@@ -19,6 +19,7 @@ from entrywise.queries import Array, Asking, Batch, Prices, Seed, plan
 from entrywise.results import LowRank
 
 Variant = Literal["paper", "code"]
+GRID = np.geomspace(1e-7, 10.0, 500)  # penalties tried, over the largest squared singular value of the sampled rows
 LARGEST = 2_000_000  # entries up to which the traits of the completed matrix are measured
 
 
@@ -120,8 +121,7 @@ def literal_noisy_cur(
             C[I] = Y[:, J]
         scale = 1.0 / np.sqrt(len(I) * p[I]) if again else np.ones(len(I))
         SC, SY = scale[:, None] * C[I], scale[:, None] * Y
-        top = max(float(np.linalg.norm(SC, 2)) ** 2, np.finfo(float).tiny)
-        path = ridge_path(SC, SY, np.geomspace(1e-7 * top, 10 * top, 500) if penalty is None else np.array([penalty]))
+        path = ridge_path(SC, SY, GRID, relative=True) if penalty is None else ridge_path(SC, SY, np.array([penalty]))
         X = path.solution()  # 6
         status = "finished"
         report |= {"penalty": path.best, "leave-one-out error": float(np.sqrt(path.error.min()))}
