@@ -28,15 +28,22 @@ class Desk:
         return Study.open(SQLStore(self.url), self.prefix + name)
 
 
-@pytest.fixture(scope="session")
-def postgres_url():
-    """The URL of a PostgreSQL server; without one the test is skipped, unless ENTRYWISE_REQUIRE_POSTGRES=1."""
+def needs_postgres():
+    """Skip the test where no PostgreSQL server is installed, unless ENTRYWISE_REQUIRE_POSTGRES=1."""
     from entrywise.checks import postgres
 
     if postgres.binaries() is None:
         if os.environ.get("ENTRYWISE_REQUIRE_POSTGRES") == "1":
             pytest.fail("ENTRYWISE_REQUIRE_POSTGRES is set, but no PostgreSQL server is installed")
         pytest.skip("no PostgreSQL server is installed (on Debian: apt-get install postgresql)")
+
+
+@pytest.fixture(scope="session")
+def postgres_url():
+    """The URL of a PostgreSQL server."""
+    from entrywise.checks import postgres
+
+    needs_postgres()
     with postgres.server() as url:
         yield url
 

@@ -19,8 +19,8 @@ from entrywise.oracles import FunctionOracle, MatrixOracle
 from entrywise.play import play
 from entrywise.queries import Prices
 from entrywise.study import SQLStore, Study, Told
-from entrywise.study.database import normal_url
-from entrywise.study.schema import HEAD, metadata
+from entrywise.study.database import normal_url, upgrade
+from entrywise.study.schema import HEAD, metadata, pending
 
 A = random_psd(9, 3, 5)
 NYSTROM = {"plan": "adaptive-nystrom", "params": {"n": 9}, "seed": 1}
@@ -520,6 +520,58 @@ def test_migrations_make_the_tables_of_the_schema(database_url):
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, metadata) == []
         assert context.get_current_revision() == HEAD
+
+
+def test_a_study_of_the_first_tables_is_brought_up_to_date(lab, tmp_path):
+    import sqlite3
+
+    now = Study.create(lab, "old", **NYSTROM)
+    fill(now, A, limit=4, worker="w")
+    with sa.create_engine(f"sqlite:///{tmp_path}/first.db").begin() as connection:
+        upgrade(connection, "0001")
+    handle = sqlite3.connect(tmp_path / "first.db")
+    handle.execute("ATTACH ? AS now", (lab,))
+    for table in metadata.tables:
+        handle.execute(f"INSERT INTO main.{table} SELECT * FROM now.{table}")
+    handle.commit()
+    handle.close()
+    study = Study.open(str(tmp_path / "first.db"), "old")
+    index = study.store.database.read(lambda c: sa.inspect(c).get_indexes("pending"))
+    assert {i["name"]: i["column_names"] for i in index}["pending_free"] == [
+        "study",
+        "batch",
+        "leased_until",
+        "position",
+    ]
+    assert study.status()["answered"] == 4
+    assert same_result(study.play(MatrixOracle(A)), now.play(MatrixOracle(A)))
+
+
+def test_the_queue_holds_questions_of_the_current_batch_alone(desk):
+    study = desk.create("queue", **NYSTROM)
+
+    def check(study):
+        batches = sa.select(pending.c.batch).where(pending.c.study == study._record.id).distinct()
+        found = study.store.database.read(lambda c: c.execute(batches).scalars().all())
+        assert set(found) <= {study.store.record(study.name).current}
+
+    check(study)
+    asked = fill(study, A)
+    check(study)
+    fill(study, A, limit=3)
+    study.amend(asked[2].id, 1.01 * A[asked[2].index])
+    check(study)
+    fill(study, A, limit=2)
+    study.amend(asked[2].id, A[asked[2].index])
+    study.close()
+    check(study)
+    study.reopen()
+    for each in (study, study.fork(study.name + "-fork")):
+        while not each.finished:
+            check(each)
+            fill(each, A, limit=5)
+            each.release()
+        check(each)
 
 
 def test_many_make_the_same_new_database_at_once(lab):

@@ -28,42 +28,68 @@ def binaries() -> Path | None:
     return next((f for f in folders if (f / "initdb").exists() and (f / "postgres").exists()), None)
 
 
-@contextlib.contextmanager
-def server(**settings: Any) -> Iterator[str]:
-    """Run a server and give its URL; `settings` are those of postgresql.conf.
+class Server:
+    """A server in a folder of its own, that can be stopped and started again at the same address."""
 
-    Whoever is root becomes the user ``postgres`` (or ``nobody``) for it, since the server refuses root.
-    """
-    programs = binaries()
-    if programs is None:
-        raise StoreError("no PostgreSQL server is installed; on Debian: apt-get install postgresql")
-    who = _somebody() if os.geteuid() == 0 else {}
-    folder = Path(tempfile.mkdtemp(prefix="entrywise-postgres-"))
-    if who:
-        shutil.chown(folder, who["user"], who["group"])
-    try:
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        programs = binaries()
+        if programs is None:
+            raise StoreError("no PostgreSQL server is installed; on Debian: apt-get install postgresql")
+        self._programs, self._folder = programs, folder
+        self._who: dict[str, Any] = _somebody() if os.geteuid() == 0 else {}
+        if self._who:
+            shutil.chown(folder, self._who["user"], self._who["group"])
         made = subprocess.run(
             [programs / "initdb", "-D", folder / "data", "-U", "entrywise", "-A", "trust", "-E", "UTF8", "-N", "--locale=C"],
-            capture_output=True, text=True, cwd=folder, check=False, **who,
+            capture_output=True, text=True, cwd=folder, check=False, **self._who,
         )  # fmt: skip
         if made.returncode:
             raise StoreError(f"initdb failed: {made.stderr.strip().splitlines()[-1]}")
-        port = _free_port()
-        options = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder} | settings
-        chosen = [part for key, value in options.items() for part in ("-c", f"{key}={value}")]
-        log = (folder / "log").open("wb")
-        process = subprocess.Popen(
-            [programs / "postgres", "-D", folder / "data", *chosen], stdout=log, stderr=log, cwd=folder, **who
-        )
-        log.close()
+        self._port = _free_port()
+        own = {"listen_addresses": "127.0.0.1", "port": self._port, "unix_socket_directories": folder}
+        self._settings = [part for key, value in (own | settings).items() for part in ("-c", f"{key}={value}")]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"postgresql://entrywise@127.0.0.1:{self._port}/postgres"
+
+    def start(self) -> None:
+        """Start it and wait until it serves."""
+        command: list[str | Path] = [self._programs / "postgres", "-D", self._folder / "data", *self._settings]
+        with (self._folder / "log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder, **self._who)
+        self._process = process
+        _wait(process, self._port, self._folder / "log")
+
+    def stop(self, crash: bool = False) -> None:
+        """Stop it: connections are cut, transactions rolled back; a crash leaves it to recover at the next start."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT if crash else signal.SIGINT)
+            self._process.wait()
+            self._process = None
+
+
+@contextlib.contextmanager
+def running(**settings: Any) -> Iterator[Server]:
+    """Run a server and give it; `settings` are those of postgresql.conf.
+
+    Whoever is root becomes the user ``postgres`` (or ``nobody``) for it, since the server refuses root.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="entrywise-postgres-"))
+    try:
+        found = Server(folder, settings)
         try:
-            _wait(process, port, folder / "log")
-            yield f"postgresql://entrywise@127.0.0.1:{port}/postgres"
+            found.start()
+            yield found
         finally:
-            process.send_signal(signal.SIGQUIT)  # at once: the folder goes away with it
-            process.wait()
+            found.stop(crash=True)  # at once: the folder goes away with it
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def server(**settings: Any) -> Iterator[str]:
+    """Run a server and give its URL, as :func:`running` does."""
+    with running(**settings) as found:
+        yield found.url
 
 
 def _somebody() -> dict[str, Any]:

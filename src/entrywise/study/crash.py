@@ -1,7 +1,8 @@
 """Kill workers at random and see that nothing is lost: for tests, benchmarks, and your own store.
 
 Worker processes ask, measure and tell; they note an answer in a file of their own once the store has
-acknowledged it. They are killed with SIGKILL at random moments and started again.
+acknowledged it. They are killed with SIGKILL at random moments and started again; or something else strikes, such
+as a restart of the server, which they have to survive.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import random
 import signal
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,14 +34,16 @@ from entrywise.study.work import answer
 class Outcome:
     """What a disturbed study came to.
 
-    ``lost`` answers were acknowledged and are not there, ``doubled`` entries were bought more than once;
-    ``identical`` says whether the result is that of an undisturbed run, bit for bit.
+    ``lost`` answers were acknowledged and are not there, ``doubled`` entries were bought more than once,
+    ``gave_up`` workers ended with an error; ``identical`` says whether the result is that of an undisturbed run, bit
+    for bit.
     """
 
     kills: int
     acknowledged: int
     lost: int
     doubled: int
+    gave_up: int
     identical: bool
     cost: float
     expected_cost: float
@@ -48,7 +52,8 @@ class Outcome:
     @property
     def unharmed(self) -> bool:
         """Whether nothing happened to the study."""
-        return not self.lost and not self.doubled and self.identical and self.cost == self.expected_cost
+        harm = self.lost + self.doubled + self.gave_up
+        return not harm and self.identical and self.cost == self.expected_cost
 
 
 def work_and_note(url: str, name: str, worker: str, path: str, seed: int, matrix: Array, pause: float) -> None:
@@ -70,16 +75,28 @@ def work_and_note(url: str, name: str, worker: str, path: str, seed: int, matrix
 
 
 def torture(
-    url: str, name: str, *, kills: int, seed: int, workers: int = 4, n: int = 60, rank: int = 6, pause: float = 0.02
+    url: str,
+    name: str,
+    *,
+    kills: int,
+    seed: int,
+    workers: int = 4,
+    n: int = 60,
+    rank: int = 6,
+    pause: float = 0.02,
+    strike: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Run a study under `workers` processes, kill one of them `kills` times, and look at what is left."""
+    """Run a study under `workers` processes, kill one of them `kills` times, and look at what is left.
+
+    With `strike`, that is called `kills` times instead.
+    """
     matrix = random_psd(n, rank, seed)
     expected = play(adaptive_nystrom(n, rng=seed), MatrixOracle(matrix))
     study = Study.create(url, name, plan="adaptive-nystrom", params={"n": n}, seed=seed)
     chance = random.Random(seed)
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(["entrywise.study.crash"])
-    start, done = time.monotonic(), 0
+    start, done, gave_up = time.monotonic(), 0, 0
     with tempfile.TemporaryDirectory() as folder:
 
         def spawn(k: int) -> Any:
@@ -94,11 +111,15 @@ def torture(
                 time.sleep(chance.uniform(0.02, 0.3))
                 k = chance.randrange(workers)
                 if done < kills and crew[k].is_alive():
-                    os.kill(crew[k].pid, signal.SIGKILL)
+                    if strike is None:
+                        os.kill(crew[k].pid, signal.SIGKILL)
+                    else:
+                        strike()
                     done += 1
                 for k, process in enumerate(crew):
                     if not process.is_alive() and not study.finished:
                         process.join()
+                        gave_up += process.exitcode not in (0, -signal.SIGKILL)
                         crew[k] = spawn(k)
         finally:
             for process in crew:
@@ -122,6 +143,6 @@ def torture(
     found = Study.open(url, name).result()
     equal = found.factor.tobytes() == expected.factor.tobytes() and found.pivots.tolist() == expected.pivots.tolist()
     return Outcome(
-        done, len(noted), lost, len(entries) - len(set(entries)), equal, found.cost, expected.cost,
+        done, len(noted), lost, len(entries) - len(set(entries)), gave_up, equal, found.cost, expected.cost,
         time.monotonic() - start,
     )  # fmt: skip

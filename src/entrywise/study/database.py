@@ -21,6 +21,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import StaticPool
 
 from entrywise.exceptions import StoreError
+from entrywise.study.bare import Bare, Call, Found
 from entrywise.study.schema import HEAD
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ _AGAIN = {  # PostgreSQL: serialization failure, deadlock, lock not available; s
     *("40001", "40P01", "55P03"),
     *("57P01", "57P02", "57P03"),
 }
+_COMING = ("system is starting up", "system is shutting down", "in recovery mode", "not yet accepting")
 
 
 def normal_url(url: str) -> sa.URL:
@@ -64,7 +66,7 @@ class Database:
             if not path.parent.is_dir():
                 raise StoreError(f"there is no folder {path.parent} for the database {path.name}; make it first")
         self.engine = self._connect()
-        self._bare = threading.local()
+        self._bare = Bare(self.engine)
         self._met = False
         self._pid = os.getpid()
         self._alone = threading.RLock()
@@ -88,50 +90,24 @@ class Database:
     def __repr__(self) -> str:
         return f"Database({self.url.render_as_string(hide_password=True)!r})"
 
+    @property
+    def title(self) -> str:
+        """How messages call it."""
+        shown = self.url.set(drivername=self.url.get_backend_name()).render_as_string(hide_password=True)
+        return f"the database {self.url.database if self.sqlite else shown}"
+
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
-        handle = getattr(self._bare, "handle", None)
-        if handle is not None:
-            handle.close()
+        self._bare.close()
 
     def read(self, call: Callable[[Connection], T]) -> T:
         """Return ``call(connection)``, run on one consistent state of the database."""
         return self._transact(call, write=False)
 
-    def at_once(self, name: str, statement: str, values: Sequence[Any]) -> list[bytes | None]:
-        """Run one statement of PostgreSQL that commits by itself; return the first column of its rows, as text.
-
-        Each thread keeps a bare connection on which the statement is prepared under `name`: a tenth of the work
-        that the common way takes.
-        """
-
-        def run() -> list[bytes | None]:
-            handle = self._bare_connection(name, statement)
-            texts = [None if x is None else (x if isinstance(x, str) else repr(x)).encode() for x in values]
-            found = handle.pgconn.exec_prepared(name.encode(), texts)
-            self._check(found)
-            return [found.get_value(k, 0) for k in range(found.ntuples)]
-
-        return self._patiently(run)
-
-    def _bare_connection(self, name: str, statement: str) -> Any:
-        bare = self._bare
-        if getattr(bare, "handle", None) is None or bare.handle.closed or bare.pid != os.getpid():
-            arguments, options = self.engine.dialect.create_connect_args(self.url)
-            bare.handle = self.engine.dialect.loaded_dbapi.connect(*arguments, **options, autocommit=True)
-            bare.pid, bare.prepared = os.getpid(), set()
-        if name not in bare.prepared:
-            self._check(bare.handle.pgconn.prepare(name.encode(), statement.encode()))
-            bare.prepared.add(name)
-        return bare.handle
-
-    @staticmethod
-    def _check(result: Any) -> None:
-        from psycopg import errors, pq
-
-        if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
-            raise errors.error_from_result(result)
+    def in_one_trip(self, *calls: Call) -> list[Found]:
+        """Run statements of PostgreSQL that each commit by themselves, and return the rows of each."""
+        return self._patiently(lambda: self._bare.run(*calls))
 
     def write(self, call: Callable[[Connection], T]) -> T:
         """Run ``call(connection)`` in a transaction that is committed whole, or not at all when it raises."""
@@ -151,7 +127,7 @@ class Database:
         return self._patiently(run)
 
     def _patiently(self, run: Callable[[], T]) -> T:
-        """Try again while an error may pass."""
+        """Try again while an error may pass: somebody writes, or the server restarts."""
         deadline, tries = time.monotonic() + PATIENCE, 0
         while True:
             try:
@@ -163,10 +139,25 @@ class Database:
             except (sa.exc.DBAPIError, self.engine.dialect.loaded_dbapi.Error) as error:
                 tries += 1
                 cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
-                away = self._met and "onnection refused" in str(cause)  # it was there: it restarts
-                if time.monotonic() > deadline or not (away or _passes(error)):
-                    raise StoreError(f"{self!r}: {str(cause).strip().splitlines()[0]}") from error
+                words = str(cause).strip().splitlines()[0]
+                if not self._passes(cause):
+                    raise StoreError(f"{self.title}: {words}") from error
+                if time.monotonic() > deadline:
+                    raise StoreError(
+                        f"{self.title} was busy or away for {PATIENCE:g} s ({words}); "
+                        "all it acknowledged is kept, try again once it is back"
+                    ) from error
                 time.sleep(min(0.5, 0.005 * 2**tries) * random.random())
+
+    def _passes(self, cause: Any) -> bool:
+        """Tell whether an error may pass."""
+        if self.sqlite:
+            return "is locked" in str(cause)
+        state = getattr(cause, "sqlstate", None)
+        if state is not None:
+            return state in _AGAIN or state.startswith("08")
+        lost = isinstance(cause, self.engine.dialect.loaded_dbapi.OperationalError)  # no connection, so no code
+        return lost and (self._met or any(words in str(cause) for words in _COMING))
 
     @contextlib.contextmanager
     def _turn(self, write: bool) -> Iterator[None]:
@@ -190,20 +181,9 @@ class Database:
             return
         if version is not None and version > HEAD:
             raise StoreError(
-                f"{self!r} was made by a later version of entrywise (tables {version}, this one knows {HEAD}); upgrade"
+                f"{self.title} was made by a later version of entrywise (tables {version}, this one knows {HEAD}); upgrade"
             )
-        self.write(self._upgrade)
-
-    def _upgrade(self, connection: Connection) -> None:
-        from alembic import command
-        from alembic.config import Config
-
-        if not self.sqlite:
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7423518)")
-        config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        self.write(upgrade)
 
     def insert(self, connection: Connection, table: sa.Table, columns: Mapping[str, Any]) -> None:
         """Insert many rows given by columns: arrays or lists, or one value for all of them."""
@@ -252,6 +232,19 @@ class Database:
         return column == sa.func.any(sa.literal_column(f"'{{{text}}}'::bigint[]"))
 
 
+def upgrade(connection: Connection, version: str = "head") -> None:
+    """Make the tables, or bring them up to date."""
+    from alembic import command
+    from alembic.config import Config
+
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7423518)")  # one at a time
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, version)
+
+
 def _version(connection: Connection) -> str | None:
     if not sa.inspect(connection).has_table("entrywise_version"):
         return None
@@ -286,15 +279,6 @@ def _queue(path: str) -> int | None:
         os.close(handle)
         return None
     return handle
-
-
-def _passes(error: Any) -> bool:
-    """Tell whether an error may pass: try again."""
-    cause = getattr(error, "orig", error)
-    if getattr(error, "connection_invalidated", False) or getattr(cause, "sqlstate", None) in _AGAIN:
-        return True
-    words = ("database is locked", "database table is locked", "server closed the connection", "connection is closed")
-    return any(part in str(cause) for part in words)
 
 
 def _plain(column: Any, size: int) -> list[Any]:

@@ -9,8 +9,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise.study.database import Database
-from entrywise.study.schema import pending, questions, studies
+from entrywise.study.schema import FREE, pending, questions, studies
 from entrywise.study.store import Leased
+
+
+def in_queue(study: int, *where: sa.ColumnElement[bool]) -> tuple[sa.ColumnElement[bool], ...]:
+    """Return the conditions of a study's open questions: those of its current batch, if `where` holds of the study.
+
+    Naming the batch keeps PostgreSQL from passing over what earlier batches left in its indexes.
+    """
+    current = sa.select(studies.c.current).where(studies.c.id == study, *where).scalar_subquery()
+    return pending.c.study == study, pending.c.batch == current
 
 
 class Leases:
@@ -21,7 +30,15 @@ class Leases:
     def lease(self, study: int, limit: int | None, worker: str | None, until: float, now: float) -> Leased | None:
         """Hand out open questions that nobody holds, whole units together; None when there are none."""
 
+        tries = 0
+
         def take(connection: Connection) -> list[tuple[Any, ...]]:
+            nonlocal tries
+            tries += 1
+            if tries > 1:  # the connection may have been lost after the commit: then they are ours already
+                batch, positions = self._held(connection, study, worker, until)
+                if positions:
+                    return self._asked(connection, study, batch, positions)
             batch, positions = self._pick(connection, study, limit, now)
             if not positions:
                 return []
@@ -36,24 +53,33 @@ class Leases:
             connection.execute(
                 sa.update(pending).where(mine, self.database.within(pending.c.position, positions)).values(**change)
             )
-            q = questions.c
-            wanted = (
-                sa.select(q.batch, q.position, q.row, q.col, q.mode, q.price, q.unit, q.arm, q.probability)
-                .where(q.study == study, q.batch == batch, self.database.within(q.position, positions))
-                .order_by(q.position)
-            )
-            return self.database.columns(connection, wanted)
+            return self._asked(connection, study, batch, positions)
 
         found = self.database.write(take)
         return _leased(found) if found else None
 
+    def _asked(self, connection: Connection, study: int, batch: int, positions: list[int]) -> list[tuple[Any, ...]]:
+        q = questions.c
+        wanted = (
+            sa.select(q.batch, q.position, q.row, q.col, q.mode, q.price, q.unit, q.arm, q.probability)
+            .where(q.study == study, q.batch == batch, self.database.within(q.position, positions))
+            .order_by(q.position)
+        )
+        return self.database.columns(connection, wanted)
+
+    def _held(self, connection: Connection, study: int, worker: str | None, until: float) -> tuple[int, list[int]]:
+        p = pending.c
+        who = p.worker.is_(None) if worker is None else p.worker == worker
+        mine = sa.select(p.batch, p.position).where(*in_queue(study), p.leased_until == until, who).order_by(p.position)
+        rows = self.database.columns(connection, mine)
+        return (rows[0][0] if rows else 0), [position for _, position in rows]
+
     def _pick(self, connection: Connection, study: int, limit: int | None, now: float) -> tuple[int, list[int]]:
         p = pending.c
-        open_study = sa.exists().where(studies.c.id == study, studies.c.state == "open")
         free = (
             sa.select(p.batch, p.position, p.unit)
-            .where(p.study == study, p.leased_until <= now, open_study)
-            .order_by(p.leased_until, p.batch, p.position)
+            .where(*in_queue(study, studies.c.state == "open"), FREE, p.leased_until <= now)
+            .order_by(p.leased_until, p.position)
             .limit(limit)
             .with_for_update(skip_locked=True, of=pending)
         )
@@ -61,8 +87,8 @@ class Leases:
         if not rows:
             return 0, []
         batch = rows[0][0]
-        positions = [position for number, position, _ in rows if number == batch]
-        units = sorted({unit for number, _, unit in rows if number == batch and unit is not None})
+        positions = [position for _, position, _ in rows]
+        units = sorted({unit for _, _, unit in rows if unit is not None})
         if units:  # the rest of each unit goes to the same hands; one that another worker holds in part waits
             same = (p.study == study, p.batch == batch, self.database.within(p.unit, units))
             whole = sa.select(p.position, p.leased_until, p.unit).where(*same).with_for_update()
@@ -74,7 +100,7 @@ class Leases:
     def release(self, study: int, worker: str | None) -> int:
         """Take back what a worker (or everybody) holds; return how many questions that were."""
         p = pending.c
-        held = [p.study == study, p.leased_until > 1.0]
+        held = [*in_queue(study), p.leased_until > 1.0]
         if worker is not None:
             held.append(p.worker == worker)
         change = sa.update(pending).where(*held).values(worker=None, leased_until=0.0)
@@ -83,9 +109,7 @@ class Leases:
     def open_question(self, study: int) -> tuple[int, int] | None:
         """Return some open question as (batch, position); None when all are answered."""
         p = pending.c
-        mine = sa.select(p.batch, p.position).where(p.study == study)
-
-        last = mine.order_by(p.batch.desc(), p.position.desc()).limit(1)
+        last = sa.select(p.batch, p.position).where(*in_queue(study)).order_by(p.position.desc()).limit(1)
         found = self.database.read(lambda c: self.database.columns(c, last))
         return (found[0][0], found[0][1]) if found else None
 
@@ -103,18 +127,18 @@ class Leases:
                     sa.func.count(),
                     sa.func.coalesce(sa.func.sum(sa.case((p.leased_until > now, 1), else_=0)), 0),
                     sa.func.coalesce(sa.func.sum(p.price), 0.0),
-                ).where(p.study == study)
+                ).where(*in_queue(study))
             ).one()
             workers = connection.execute(
                 sa.select(p.worker, sa.func.count(), sa.func.max(p.leased_until))
-                .where(p.study == study, p.leased_until > now)
+                .where(*in_queue(study), p.leased_until > now)
                 .group_by(p.worker)
                 .order_by(p.worker)
             ).all()
             failed = connection.execute(
                 sa.select(p.batch, p.position, p.row, p.col)
-                .where(p.study == study, p.failed.is_(True))
-                .order_by(p.batch, p.position)
+                .where(*in_queue(study), p.failed.is_(True))
+                .order_by(p.position)
                 .limit(20)
             ).all()
             return {

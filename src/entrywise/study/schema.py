@@ -1,8 +1,9 @@
 """The tables of a study: one row a question, one row an answer, readable with any SQL tool.
 
 ``questions`` and ``answers`` only grow: they are the log. ``pending`` holds the questions that are still
-open, with their leases; an answer moves its question out of it. ``retired`` keeps what does not stand:
-corrected values, repeats, failures that were measured again. Times are seconds since 1970, UTC.
+open, all of them of the study's current batch, with their leases; an answer moves its question out of it.
+``retired`` keeps what does not stand: corrected values, repeats, failures that were measured again. Times are
+seconds since 1970, UTC.
 
 The tables are made by the migrations beside this file, never from here; a test holds the two equal.
 """
@@ -22,9 +23,13 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
-HEAD = "0001"  # the newest migration
+HEAD = "0002"  # the newest migration
+
+# True of every row: an index for those who say it, so that looking up one question never takes that index
+FREE = text("leased_until >= 0")
 
 metadata = MetaData()
 
@@ -121,7 +126,7 @@ pending = Table(
     Column("holders", Text),  # everyone who ever held it, a line each
     Column("failed", Boolean, nullable=False),
     PrimaryKeyConstraint("study", "batch", "position"),
-    Index("pending_free", "study", "leased_until", "batch", "position"),
+    Index("pending_free", "study", "batch", "leased_until", "position", sqlite_where=FREE, postgresql_where=FREE),
     Index("pending_entry", "study", "row", "col"),
     sqlite_with_rowid=False,
 )

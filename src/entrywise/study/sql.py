@@ -16,7 +16,6 @@ from entrywise.exceptions import StoreError
 from entrywise.queries import Array, Batch, Checkpoint, Indices
 from entrywise.study import schema
 from entrywise.study.database import Database
-from entrywise.study.leases import Leases
 from entrywise.study.schema import answers, batches, checkpoints, pending, questions, retired, studies
 from entrywise.study.store import Asked, BatchRow, Record, Step, digest
 from entrywise.study.tells import Tells
@@ -24,7 +23,7 @@ from entrywise.study.tells import Tells
 _JSON = ("params", "prices", "versions")
 
 
-class SQLStore(Leases, Tells):
+class SQLStore(Tells):
     """Studies kept in the database at `url`; its tables are made or brought up to date on opening."""
 
     def __init__(self, url: str, *, must_exist: bool = False) -> None:
@@ -40,8 +39,10 @@ class SQLStore(Leases, Tells):
             row = asdict(record)
             del row["id"]
             row |= {name: None if row[name] is None else json.dumps(row[name]) for name in _JSON}
-            taken = sa.select(studies.c.id).where(studies.c.name == record.name)
-            if connection.execute(taken).first() is not None:
+            taken = connection.execute(sa.select(studies.c.created_at).where(studies.c.name == record.name)).first()
+            if taken is not None:
+                if taken.created_at == record.created_at:  # ours: the connection was lost after the commit
+                    return
                 raise StoreError(f"there is a study called {record.name!r} already; open it, or choose another name")
             study = connection.execute(sa.insert(studies).values(**row).returning(studies.c.id)).scalar_one()
             for axis, names in labels.items():

@@ -147,9 +147,12 @@ class Store(Protocol):
         now: float,
         name: Naming,
         blame: Blaming,
-        hint: tuple[int, int] = (-1, -1),
-    ) -> tuple[int, bool]:
-        """Keep answers, all of them or none; return (how many were new, whether question `hint` is open for sure)."""
+        hint: tuple[int, int] | None = None,
+    ) -> tuple[int, tuple[int, int] | None]:
+        """Keep answers, all of them or none; return (how many were new, some question open after that or None).
+
+        It must have looked once the answers were committed; where question `hint` is still open it may be the one.
+        """
 
     def open_question(self, study: int) -> tuple[int, int] | None:
         """Return some open question as (batch, position); None when all are answered."""

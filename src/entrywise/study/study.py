@@ -49,7 +49,7 @@ class Study:
         self._live: replay.Live | None = None
         self._alone = threading.RLock()  # one thread at a time runs the plan
         self._names: Labels | None = None
-        self._witness: tuple[int, int] | None = None  # a question that was open when we looked
+        self._witness: tuple[int, int] | None = None  # a question that was open: while it is, the batch is not complete
         self.clock: Callable[[], float] = time.time
 
     @classmethod
@@ -124,7 +124,9 @@ class Study:
     @property
     def state(self) -> str:
         """``open``, ``finished``, ``exhausted`` (the money ran out) or ``closed``."""
-        with contextlib.suppress(EntrywiseError):  # two tells at once may each have left the next step to the other
+        with contextlib.suppress(
+            EntrywiseError
+        ):  # whoever told the last answer may have been killed before the next step
             return self.advance().state
         return self.store.record(self.name).state
 
@@ -150,15 +152,20 @@ class Study:
             raise ParameterError(f"lease must be a number of seconds above 0, got {lease}")
         if worker is not None and (not worker or "\n" in worker):
             raise ParameterError(f"a worker's name must be one line of text, got {worker!r}")
-        now = self.clock()
-        found = self.store.lease(self._record.id, limit, worker, now + lease, now)
-        if found is None:
-            record = self.advance()
-            if record.state == "closed":
-                raise StoreError(f"study {self.name!r} is closed; reopen it to ask")
-            if record.state == "open":
-                found = self.store.lease(self._record.id, limit, worker, now + lease, now)
+        found, state = self._lease(limit, worker, lease)
+        if state == "closed":
+            raise StoreError(f"study {self.name!r} is closed; reopen it to ask")
         return found
+
+    def _lease(self, limit: int | None, worker: str | None, lease: float) -> tuple[Leased | None, str]:
+        """Return (questions, state of the study)."""
+        now = self.clock()
+        found, state = self.store.lease(self._record.id, limit, worker, now + lease, now), "open"
+        if found is None:
+            state = self.advance().state
+            if state == "open":
+                found = self.store.lease(self._record.id, limit, worker, now + lease, now)
+        return found, state
 
     def tell(
         self, answers: Mapping[str, Any] | Iterable[Any], worker: Workers = None, *, blame: Blaming | None = None
@@ -178,12 +185,10 @@ class Study:
         if not len(told.value):
             return 0
         blame = blame or (lambda k: f"answer {k}: ")
-        hint = self._witness or (-1, -1)  # a question that was open: while it is, the batch is not complete
-        new, still = self.store.put(self._record, told, worker, self.clock(), self.labels.name, blame, hint)
-        if not still:
-            self._witness = self.store.open_question(self._record.id)
-            if self._witness is None:
-                self._advance_after("the answers are")
+        new, left = self.store.put(self._record, told, worker, self.clock(), self.labels.name, blame, self._witness)
+        self._witness = left
+        if left is None:
+            self._advance_after("the answers are")
         return new
 
     def _advance_after(self, kept: str) -> None:

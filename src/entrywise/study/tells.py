@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise.exceptions import TellError
-from entrywise.study.database import Database
+from entrywise.study.bare import Call
+from entrywise.study.leases import Leases, in_queue
 from entrywise.study.schema import answers, batches, pending, questions, retired, studies
 from entrywise.study.store import Blaming, Naming, Record, Told, Workers
 
@@ -28,7 +29,15 @@ WITH taken AS (
 )
 INSERT INTO answers (study, batch, position, value, failed, worker, told_at, source)
 SELECT $1::int, $2::bigint, position, $5::float8, false, $4::text, $6::float8, 'told' FROM taken
-RETURNING EXISTS (SELECT 1 FROM pending WHERE study = $1::int AND batch = $7::bigint AND position = $8::bigint)
+RETURNING 1
+"""
+# Looks once the answer is committed, so that of two who answer the last two questions at once, one finds none open.
+_LEFT_POSTGRESQL = """
+(SELECT batch, position FROM pending WHERE study = $1::int AND batch = $2::bigint AND position = $3::bigint)
+UNION ALL
+(SELECT batch, position FROM pending
+    WHERE study = $1::int AND batch = (SELECT current FROM studies WHERE id = $1::int) ORDER BY position DESC LIMIT 1)
+LIMIT 1
 """
 _ONE_SQLITE = """
 DELETE FROM pending WHERE study = :study AND batch = :batch AND position = :position
@@ -54,10 +63,8 @@ class Held(NamedTuple):
     failed: bool
 
 
-class Tells:
+class Tells(Leases):
     """The part of a store that keeps answers."""
-
-    database: Database
 
     def put(
         self,
@@ -67,14 +74,17 @@ class Tells:
         now: float,
         name: Naming,
         blame: Blaming,
-        hint: tuple[int, int] = (-1, -1),
-    ) -> tuple[int, bool]:
-        """Keep answers, all of them or none; return (how many were new, whether question `hint` is open for sure)."""
+        hint: tuple[int, int] | None = None,
+    ) -> tuple[int, tuple[int, int] | None]:
+        """Keep answers, all of them or none; return (how many were new, a question that is open then).
+
+        Where question `hint` is still open it is the one, which saves a search.
+        """
         workers = list(worker) if isinstance(worker, list) else [worker] * len(told.value)
         if len(told.value) == 1 and not told.failed[0]:
-            kept, still = self._put_one(record.id, told, workers[0], now, hint)
+            kept, left = self._put_one(record.id, told, workers[0], now, hint or (-1, -1))
             if kept:
-                return 1, still
+                return 1, left
         numbers = list(zip(told.batch.tolist(), told.position.tolist(), strict=True))
         which: dict[tuple[int, int], int] = {}
         for k, key in enumerate(numbers):
@@ -104,17 +114,20 @@ class Tells:
                 self.database.insert(connection, retired, _rows(record.id, told, ks, workers, now) | extra)
             return len(new) + len(repeats) + len(failed)
 
-        return self.database.write(keep), False
+        return self.database.write(keep), self.open_question(record.id)
 
     def _put_one(
         self, study: int, told: Told, worker: str | None, now: float, hint: tuple[int, int]
-    ) -> tuple[bool, bool]:
+    ) -> tuple[bool, tuple[int, int] | None]:
         """Keep one answer in as few words as the database allows; False where there is more to say."""
         at = (int(told.batch[0]), int(told.position[0]))
         value = float(told.value[0])
         if not self.database.sqlite:
-            row = self.database.at_once("tell", _ONE_POSTGRESQL, (study, *at, worker, value, now, *hint))
-            return bool(row), row == [b"t"] and hint != at
+            taken, left = self.database.in_one_trip(
+                Call("tell", _ONE_POSTGRESQL, (study, *at, worker, value, now)),
+                Call("left", _LEFT_POSTGRESQL, (study, *hint)),
+            )
+            return bool(taken), (int(left[0][0] or 0), int(left[0][1] or 0)) if left else None
         values = {
             "study": study, "batch": at[0], "position": at[1], "worker": worker, "value": value, "now": now,
             "hint_batch": hint[0], "hint_position": hint[1],
@@ -127,7 +140,8 @@ class Tells:
             handle.execute(_KEEP_SQLITE, values)
             return True, bool(handle.execute(_HINT_SQLITE, values).fetchall())
 
-        return self.database.write(keep)
+        kept, still = self.database.write(keep)
+        return kept, hint if still else self.open_question(study)
 
     def _take(
         self, connection: Connection, study: int, batch: int, positions: list[int]
@@ -232,7 +246,7 @@ class Tells:
             many = len(rows) > 200
             if many:
                 for i, j, batch, position in self.database.columns(
-                    connection, sa.select(p.row, p.col, p.batch, p.position).where(p.study == study)
+                    connection, sa.select(p.row, p.col, p.batch, p.position).where(*in_queue(study))
                 ):
                     open_at.setdefault((i, j), []).append((batch, position))
             found = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from entrywise.exceptions import ParameterError, StoreError
+from entrywise.exceptions import ParameterError
 from entrywise.oracles import Oracle
 from entrywise.study.entries import number
 from entrywise.study.store import Leased, Told
@@ -77,15 +77,10 @@ def _loop(
     while not stop.is_set():
         if chunk is None:
             share = max(1, math.ceil(study.store.open_counts(study._record.id, study.clock())["open"] / (2 * workers)))
-        try:
-            leased = study.lease(share, worker, lease)
-        except StoreError:
-            if study.state == "closed":
-                return
-            raise
+        leased, state = study._lease(share, worker, lease)
+        if state != "open":
+            return
         if leased is None:
-            if study.state != "open":
-                return
             stop.wait(pause * (0.5 + random.random()))  # others hold what is open
             pause = min(1.0, 1.5 * pause)
             continue
