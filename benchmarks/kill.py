@@ -27,12 +27,13 @@ def main() -> None:
             for kind, url in (("sqlite", str(Path(folder, f"lab{k % 3}.db"))), ("postgresql", postgres)):
                 one = torture(url, f"study-{k}", kills=10, seed=options.seed + k, n=60, rank=6, pause=0.08)
                 found.append(one)
-                words = (one.kills, one.acknowledged, one.lost, one.doubled, one.identical, one.cost, one.seconds)
+                harm = (one.lost, one.doubled, one.gave_up, one.identical)
+                words = (one.kills, one.acknowledged, *harm, one.cost, one.seconds)
                 rows.append((kind, k, *words))
                 print(*rows[-1], flush=True)
     show(
         "killed studies",
-        ("database", "study", "kills", "acknowledged", "lost", "doubled", "identical", "cost", "s"),
+        ("database", "study", "kills", "acknowledged", "lost", "doubled", "gave up", "identical", "cost", "s"),
         rows,
     )
     bars = Bars()
