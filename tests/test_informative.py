@@ -27,6 +27,16 @@ def fitted():
     return low_rank(seen, 2), seen, known
 
 
+class Dense:
+    """The state of a fit with whole matrices."""
+
+    def __init__(self, fit):
+        ones = np.ones((max(fit.shape), 1))
+        self.U, self.V = np.hstack([fit.left, ones[: fit.shape[0]]]), np.hstack([fit.right, ones[: fit.shape[1]]])
+        self.Cu, self.Cv = fit.row_cov.copy(), fit.col_cov.copy()
+        self.s2 = fit.noise_variance + fit.lack_variance
+
+
 def dense_gain(g, i, j, open_, by_sum):
     """The fall of total variance by the definition: update both covariances, sum over the open cells of row and column."""
     d = g.s2 + g.V[j] @ g.Cu[i] @ g.V[j] + g.U[i] @ g.Cv[j] @ g.U[i] + np.trace(g.Cu[i][:-1, :-1] @ g.Cv[j][:-1, :-1])
@@ -45,17 +55,18 @@ def test_gains_equal_their_definition(fitted, by_sum):
     np.testing.assert_allclose(variance, fit.variance(rows[:, None], np.arange(9)[None]), rtol=1e-10)
     for i in range(12):
         for j in range(9):
-            assert gain[i, j] == pytest.approx(dense_gain(g, i, j, ~known, by_sum), rel=1e-8)
+            assert gain[i, j] == pytest.approx(dense_gain(Dense(fit), i, j, ~known, by_sum), rel=1e-8)
 
 
 @pytest.mark.parametrize("by_sum", [False, True])
 @pytest.mark.parametrize("priced", [False, True])
-def test_fast_picks_equal_a_slow_greedy(fitted, by_sum, priced):
+@pytest.mark.parametrize("slack", [0.0, 0.1])
+def test_fast_picks_equal_a_slow_greedy(fitted, by_sum, priced, slack):
     fit, seen, known = fitted
     price = np.random.default_rng(1).uniform(0.5, 2.0, known.shape) if priced else np.ones(known.shape)
     fast = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
-    slow = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
-    i, j = fast.pick(lambda rows: ~known[rows], lambda rows: price[rows], 8.0, 100)
+    slow = Dense(fit)
+    i, j = fast.pick(lambda rows: ~known[rows], lambda rows: price[rows], 8.0, 100, slack=slack)
     open_, money = ~known, 8.0
     fixed_sums = open_.copy()
     for a, b in zip(i, j, strict=True):
@@ -66,7 +77,7 @@ def test_fast_picks_equal_a_slow_greedy(fitted, by_sum, priced):
                 if by_sum:
                     counted = np.where(np.arange(12)[:, None] == r, fixed_sums, open_)
                 rates[r, c] = dense_gain(slow, r, c, counted, by_sum) / price[r, c]
-        assert rates[a, b] == pytest.approx(rates.max(), rel=1e-6)
+        assert rates[a, b] >= (1 - slack) * rates.max() * (1 - 1e-6)
         d = slow.s2 + slow.V[b] @ slow.Cu[a] @ slow.V[b] + slow.U[a] @ slow.Cv[b] @ slow.U[a]
         d += np.trace(slow.Cu[a][:-1, :-1] @ slow.Cv[b][:-1, :-1])
         x, z = slow.Cu[a] @ slow.V[b], slow.Cv[b] @ slow.U[a]
@@ -133,7 +144,7 @@ def test_a_blind_reserve_covers_what_was_not_bought():
     inside, total = 0, 0
     for seed in range(6):
         A = random_low_rank(60, 50, 3, 40 + seed) + 0.3 * rng.standard_normal((60, 50))
-        run = ew.Run(most_informative(A.shape, budget=1200, rank=3, reserve=0.15, rng=seed))
+        run = ew.Run(most_informative(A.shape, budget=1200, rank=3, reserve=0.2, rng=seed))
         found = ew.play(run, MatrixOracle(A))
         bought = np.zeros(A.shape, bool)
         arms = set()

@@ -60,6 +60,11 @@ class Purchase:
         """Return the prices of cells."""
         return self.prices.of("entry", cells // self.shape[1], cells % self.shape[1])
 
+    def cheapest(self) -> float:
+        """Return the lowest price of a cell."""
+        flat = self.prices.modes.get("entry")
+        return flat if isinstance(flat, float) else min(float(self.price(rows).min()) for rows in self.row_blocks())
+
     def is_open(self, rows: Indices) -> NDArray[np.bool_]:
         """Tell which cells of whole rows may be bought; hidden ones look open."""
         n = self.shape[1]
@@ -80,14 +85,20 @@ class Purchase:
         step = max(1, BLOCK // n)
         return [np.arange(a, min(a + step, m)) for a in range(0, m, step)]
 
-    def draw(self, weight: Callable[[Indices], Array], money: float, most: int | None = None) -> tuple[Indices, Array]:
+    def draw(
+        self, weight: Callable[[Indices], Array] | None, money: float, most: int | None = None
+    ) -> tuple[Indices, Array]:
         """Return cells drawn without replacement in proportion to `weight`, as many as `money` pays, and their chances.
 
+        None is one over the price.
         Each open cell waits an exponential time of rate `weight`; the first ones are taken. The chance of a
         cell to come before the last time taken, 1 - exp(-weight * time), is its probability.
         """
         if money <= 0:
             return np.zeros(0, np.int64), np.zeros(0)
+        if weight is None and isinstance(self.prices.modes.get("entry"), float):
+            return self._draw_evenly(money, most)
+        weight = weight or (lambda rows: 1.0 / self.price(rows))
         cells, times, weights = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
         cheapest = np.inf
         for rows in self.row_blocks():
@@ -112,6 +123,29 @@ class Purchase:
             return cells[:0], weights[:0]
         until = times[count] if count < len(times) else np.inf
         return cells[:count], -np.expm1(-weights[:count] * until)
+
+    def _draw_evenly(self, money: float, most: int | None) -> tuple[Indices, Array]:
+        """Return open cells drawn evenly at one price for all, without looking at every cell."""
+        m, n = self.shape
+        free = m * n - len(self.taken)
+        if self.available is not None:
+            inside = self.available[self.taken // n, self.taken % n]
+            free = int(np.count_nonzero(self.available)) - int(np.count_nonzero(inside))
+        count = int(min(free, (money + 1e-9 * self.budget) / self.cheapest(), free if most is None else most))
+        if count <= 0:
+            return np.zeros(0, np.int64), np.zeros(0)
+        found = np.zeros(0, np.int64)
+        if 2 * count > free or 50 * free < m * n:  # few are left: list them
+            open_ = [rows[0] * n + np.flatnonzero(self.is_open(rows)) for rows in self.row_blocks()]
+            found = self.rng.permutation(np.concatenate(open_))
+        while len(found) < count:
+            some = np.r_[found, self.rng.integers(m * n, size=int(1.2 * (count - len(found)) * m * n / free) + 10)]
+            if self.available is not None:
+                some = some[self.available[some // n, some % n]]
+            at = np.minimum(np.searchsorted(self.taken, some), max(len(self.taken) - 1, 0))
+            some = some[self.taken[at] != some] if len(self.taken) else some
+            found = some[np.sort(np.unique(some, return_index=True)[1])]
+        return found[:count], np.full(count, count / free)
 
     def buy(self, cells: Indices, arm: str | NDArray[np.str_], chance: Array | None = None) -> Asking[None]:
         """Ask for cells in one batch; those in the hidden reserve are handed over and cost nothing."""

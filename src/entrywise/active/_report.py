@@ -99,8 +99,7 @@ def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float,
     errors, cells = [], 0
     for bought in (False, True):
         if bought:
-            lowest = min(float(state.price(rows).min()) for rows in state.row_blocks())
-            most = int(min(money / lowest, state.shape[0] * n))
+            most = int(min(money / state.cheapest(), state.shape[0] * n))
             i, j = gains.pick(state.is_open, state.price, money, most) if most else (np.zeros(0, np.int64),) * 2
             state.taken, cells = np.unique(np.r_[taken, i * n + j]), len(i)
         total, count = 0.0, 0

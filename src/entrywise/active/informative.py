@@ -34,7 +34,7 @@ def most_informative(
     rank: int | None = 6,
     reserve: float = 0.0,
     explore: float = 0.15,
-    growth: float = 1.45,
+    growth: float = 1.15,
     guard: float = 2.0,
     score_error: float | None = None,
     least_gain: float | None = None,
@@ -128,6 +128,9 @@ def most_informative(
             share = explore if rule not in ("random", "balanced") else 0.0
             bought = state.spent, len(state.taken)
             cells, arms, chance = _choose(state, fit, name, goal, money, share)
+            while not len(cells) and money < state.left:  # the batch was too small for the cell that is next
+                money = min(state.left, 2.0 * money)
+                cells, arms, chance = _choose(state, fit, name, goal, money, share)
             if not len(cells):
                 break
             yield from state.buy(cells, arms, chance)
@@ -154,12 +157,11 @@ def _enough(state: Purchase, fit: LowRank, score_error: float | None, least_gain
 
 def _choose(state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float) -> tuple[Any, Any, Any]:
     """Return the cells of the next batch, their arms and their probabilities."""
-    some, chance = state.draw(lambda rows: 1.0 / state.price(rows), explore * money)
+    some, chance = state.draw(None, explore * money)
     money -= float(state.price_of(some).sum()) if len(some) else 0.0
     if rule == "gain":
         gains = Gains.of(fit, state.rows, state.cols, by_sum=goal == "scores")
-        lowest = min(float(state.price(rows).min()) for rows in state.row_blocks())
-        most = int(min(money / lowest, state.shape[0] * state.shape[1])) if money >= lowest else 0
+        most = int(min(money / state.cheapest(), state.shape[0] * state.shape[1]))
         i, j = gains.pick(state.is_open, state.price, money, most) if most else (np.zeros(0, np.int64),) * 2
         best, name = i * state.shape[1] + j, "greedy"
         odds = np.ones(len(best))

@@ -26,7 +26,7 @@ def pick_by_rule(rule: str, state: Purchase, fit: LowRank, money: float) -> tupl
     the largest posterior variance per price without updates, ``committee`` the largest spread of bootstrap fits.
     """
     if rule == "random":
-        return state.draw(lambda rows: 1.0 / state.price(rows), money)
+        return state.draw(None, money)
     if rule == "uniform":
         return state.draw(lambda rows: np.ones((len(rows), state.shape[1])), money)
     if rule == "leverage":

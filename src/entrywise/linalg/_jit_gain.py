@@ -1,152 +1,212 @@
 """Compiled greedy buying: one cell after the other, covariances updated after each.
 
-A row's candidates carry the two halves of their gain and of their variance, the row's and the column's. Buying a
-cell changes the row's halves of its neighbours by rank-one terms, O(q) a candidate; the column's halves of other
-rows are renewed only when such a candidate comes up (they can only have fallen: lazy greedy).
+Symmetric q x q matrices are packed as their upper triangles. Rows are visited while their best gain can still reach the
+level of the pass; in a visit everything about the row is fresh, and buying a cell changes its other candidates by
+rank-one terms, O(q) each. Gains only fall, so a row that was below the level stays there.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 from __future__ import annotations
-
-import heapq
 
 import numpy as np
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _form(A, x):
-    s = 0.0
-    for a in range(len(x)):
-        t = 0.0
-        for b in range(len(x)):
-            t += A[a, b] * x[b]
-        s += t * x[a]
-    return s
+def packed_sums(index, other, X, size):
+    """Return the packed sum of x x' over the observations of each line, shape (size, q (q + 1) / 2)."""
+    q = X.shape[1]
+    found = np.zeros((size, q * (q + 1) // 2))
+    for t in range(len(index)):
+        i, j, s = index[t], other[t], 0
+        for a in range(q):
+            for b in range(a, q):
+                found[i, s] += X[j, a] * X[j, b]
+                s += 1
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _renew(i, t, j, U, Cu, Cv, N, col_gain, col_var):
-    """Renew the column's halves of candidate t of row i after column j has changed."""
-    q = U.shape[1]
-    x = np.empty(q)
+def _product(C, M, P, A, B, T):
+    """Write C M C into P, all three packed; A, B, T : (q, q) to work in."""
+    q, s = len(A), 0
     for a in range(q):
-        x[a] = 0.0
+        for b in range(a, q):
+            A[a, b] = A[b, a] = C[s]
+            B[a, b] = B[b, a] = M[s]
+            s += 1
+    for a in range(q):
+        for c in range(q):
+            T[a, c] = 0.0
         for b in range(q):
-            x[a] += Cv[j, a, b] * U[i, b]
-    col_gain[i, t] = _form(N[j], x)
-    s = 0.0
+            for c in range(q):
+                T[a, c] += A[a, b] * B[b, c]
+    s = 0
     for a in range(q):
-        s += x[a] * U[i, a]
-    for a in range(q - 1):
-        for b in range(q - 1):
-            s += Cu[i, a, b] * Cv[j, a, b]
-    col_var[i, t] = s
+        for c in range(a, q):
+            P[s] = 0.0
+            for b in range(q):
+                P[s] += T[a, b] * A[c, b]
+            s += 1
 
 
 @njit(cache=True, nogil=True)
-def _best(i, short, price, row_gain, row_var, col_gain, col_var, s2, left):
-    """Return (gain per price, place) of row i's best affordable candidate; place -1 if there is none."""
+def _times(C, x, y):
+    """Write C x into y, C packed."""
+    s = 0
+    for a in range(len(x)):
+        y[a] = 0.0
+    for a in range(len(x)):
+        y[a] += C[s] * x[a]
+        s += 1
+        for b in range(a + 1, len(x)):
+            y[a] += C[s] * x[b]
+            y[b] += C[s] * x[a]
+            s += 1
+
+
+@njit(cache=True, nogil=True)
+def _lower(A, x, times):
+    """A <- A - times x x', A packed."""
+    s = 0
+    for a in range(len(x)):
+        y = times * x[a]
+        for b in range(a, len(x)):
+            A[s] -= y * x[b]
+            s += 1
+
+
+@njit(cache=True, nogil=True)
+def _look(u, Cu, Pu, V, Cv, Pv, short, X, row_gain, row_var, col_gain, col_var, form):
+    """Fill in the designs X (q, L) and the two halves of gain and variance of a row's candidates; form : (2, p)."""
+    q, length = X.shape
+    for t in range(length):
+        j = max(short[t], 0)
+        for a in range(q):
+            X[a, t] = V[j, a]
+        row_gain[t] = 0.0
+        row_var[t] = 0.0
+    s = 0
+    for a in range(q):
+        for b in range(a, q):
+            twice = 1.0 if a == b else 2.0
+            form[0, s] = twice * u[a] * u[b]
+            form[1, s] = form[0, s] + (twice * Cu[s] if b < q - 1 else 0.0)
+            p, c = twice * Pu[s], twice * Cu[s]
+            for t in range(length):
+                w = X[a, t] * X[b, t]
+                row_gain[t] += p * w
+                row_var[t] += c * w
+            s += 1
+    rest = s % 4
+    for t in range(length):
+        j = max(short[t], 0)
+        g0 = g1 = g2 = g3 = v0 = v1 = v2 = v3 = 0.0
+        for k in range(0, s - rest, 4):  # four sums at once: without them each addition waits for the one before
+            g0 += form[0, k] * Pv[j, k]
+            g1 += form[0, k + 1] * Pv[j, k + 1]
+            g2 += form[0, k + 2] * Pv[j, k + 2]
+            g3 += form[0, k + 3] * Pv[j, k + 3]
+            v0 += form[1, k] * Cv[j, k]
+            v1 += form[1, k + 1] * Cv[j, k + 1]
+            v2 += form[1, k + 2] * Cv[j, k + 2]
+            v3 += form[1, k + 3] * Cv[j, k + 3]
+        for k in range(s - rest, s):
+            g0 += form[0, k] * Pv[j, k]
+            v0 += form[1, k] * Cv[j, k]
+        col_gain[t] = (g0 + g1) + (g2 + g3)
+        col_var[t] = (v0 + v1) + (v2 + v3)
+
+
+@njit(cache=True, nogil=True)
+def _best(short, price, row_gain, row_var, col_gain, col_var, s2, left, rate):
+    """Return (gain per price, place) of the best affordable candidate; place -1 if there is none."""
+    for t in range(len(short)):
+        rate[t] = (row_gain[t] + col_gain[t]) / ((s2 + row_var[t] + col_var[t]) * price[t])
     best, at = 0.0, -1
-    for t in range(short.shape[1]):
-        if short[i, t] < 0 or price[i, t] > left:
-            continue
-        gain = (row_gain[i, t] + col_gain[i, t]) / ((s2 + row_var[i, t] + col_var[i, t]) * price[i, t])
-        if gain > best:
-            best, at = gain, t
+    for t in range(len(short)):
+        if rate[t] > best and short[t] >= 0 and price[t] <= left:
+            best, at = rate[t], t
     return best, at
 
 
 @njit(cache=True, nogil=True)
-def buy_greedily(
-    U, V, Cu, Cv, M, N, s2, short, price, row_gain, row_var, col_gain, col_var, score, money, most, by_sum, rounding
-):
+def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slack):
     """Pick cells by largest fall of variance per price until `money` or `most` is used up.
 
-    U, V : (m, q), (n, q) designs, last coordinate one. Cu, Cv : covariances, changed in place.
-    M : (m, q, q) sums over a row's open cells of v v', or with `by_sum` the outer square of their sum.
-    N : (n, q, q) sums over a column's open cells of u u'.
-    short : (m, L) candidate columns, -1 where none; price and the four halves : (m, L); score : (m,) best gain of a row.
+    U, V : (m, q), (n, q) designs, last coordinate one. Packed, changed in place: Cu, Cv covariances, M, N sums over open
+    cells of v v' and u u'; with `by_sum` M is the outer square of a sum, and stays.
+    short : (m, L) candidate columns, -1 where none; changed in place. price : (m, L).
+    slack : in a pass rows buy down to (1 - slack) of the best rate that any row may have; 0 is the plain greedy rule.
     Returns rows and columns in the order in which they were picked.
     """
-    m, q = U.shape
-    rows = np.empty(most, np.int64)
-    cols = np.empty(most, np.int64)
-    age = np.zeros(short.shape, np.int32)
-    version = np.zeros(len(V), np.int32)
-    x = np.empty(q)
-    w = np.empty(q)
-    h = np.empty(q)
-    heap = [(-score[i], i) for i in range(m)]
-    heapq.heapify(heap)
-    count = 0
-    while count < most and len(heap) > 0:
-        i = heapq.heappop(heap)[1]
-        gain, t = _best(i, short, price, row_gain, row_var, col_gain, col_var, s2, money)
-        while t >= 0 and age[i, t] != version[short[i, t]]:
-            j = short[i, t]
-            _renew(i, t, j, U, Cu, Cv, N, col_gain, col_var)
-            age[i, t] = version[j]
-            gain, t = _best(i, short, price, row_gain, row_var, col_gain, col_var, s2, money)
-        if t < 0:
-            continue
-        if len(heap) > 0 and gain < -heap[0][0]:
-            heapq.heappush(heap, (-gain, i))
-            continue
-        j = short[i, t]
-        money -= price[i, t] - rounding * price[i, t]
-        rows[count] = i
-        cols[count] = j
-        count += 1
-        short[i, t] = -1
-        d = s2 + row_var[i, t] + col_var[i, t]
-        # the row: x = Cu v, Cu <- Cu - x x' / d, and the halves of its other candidates by rank-one terms
-        for a in range(q):
-            x[a] = 0.0
-            for b in range(q):
-                x[a] += Cu[i, a, b] * V[j, b]
-        xv = 0.0
-        xMx = 0.0
-        for a in range(q):
-            h[a] = 0.0
-            for b in range(q):
-                h[a] += M[i, a, b] * x[b]
-            xMx += h[a] * x[a]
-            xv += x[a] * V[j, a]
-        for a in range(q):
-            w[a] = 0.0
-            for b in range(q):
-                w[a] += Cu[i, a, b] * h[b]
-        for s in range(short.shape[1]):
-            c = short[i, s]
-            if c < 0:
+    (m, q), length = U.shape, short.shape[1]
+    rows, cols = np.empty(most, np.int64), np.empty(most, np.int64)
+    A, B, T = np.empty((q, q)), np.empty((q, q)), np.empty((q, q))
+    X, form = np.empty((q, length)), np.empty((2, Cu.shape[1]))
+    row_gain, row_var = np.empty(length), np.empty(length)
+    col_gain, col_var = np.empty(length), np.empty(length)
+    y, z, rate = np.empty(length), np.empty(length), np.empty(length)
+    x, h, w = np.empty(q), np.empty(q), np.empty(q)
+    Pu, Pv = np.empty(Cu.shape[1]), np.empty(Cv.shape)
+    for j in range(len(V)):
+        _product(Cv[j], N[j], Pv[j], A, B, T)
+    best = np.full(m, np.inf)
+    level, count = np.inf, 0
+    while count < most:
+        for i in range(m):
+            if best[i] < level or best[i] == 0.0:
                 continue
-            y = 0.0
-            z = 0.0
-            for a in range(q):
-                y += x[a] * V[c, a]
-                z += w[a] * V[c, a]
-            fall = y / d
-            g = row_gain[i, s] - 2.0 * fall * z + fall * fall * xMx
-            if not by_sum:
-                left = y - xv * fall
-                g -= left * left
-            row_gain[i, s] = max(g, 0.0)
-            row_var[i, s] = max(row_var[i, s] - y * fall, 0.0)
-        for a in range(q):
-            for b in range(q):
-                Cu[i, a, b] -= x[a] * x[b] / d
+            _product(Cu[i], M[i], Pu, A, B, T)
+            _look(U[i], Cu[i], Pu, V, Cv, Pv, short[i], X, row_gain, row_var, col_gain, col_var, form)
+            best[i], at = _best(short[i], price[i], row_gain, row_var, col_gain, col_var, s2, money, rate)
+            while at >= 0 and best[i] >= level and count < most:
+                j = short[i, at]
+                money -= price[i, at] * (1.0 - 1e-12)
+                rows[count], cols[count] = i, j
+                count += 1
+                short[i, at] = -1
+                inverse = 1.0 / (s2 + row_var[at] + col_var[at])
+                # the row: x = Cu v, Cu <- Cu - x x' / d, d the variance of the answer, and its other candidates by rank-one terms
+                _times(Cu[i], V[j], x)
+                _times(M[i], x, h)
+                _times(Cu[i], h, w)
+                xMx, keep = 0.0, 1.0
+                for a in range(q):
+                    xMx += h[a] * x[a] * inverse**2
+                    keep -= x[a] * V[j, a] * inverse
+                xMx -= 0.0 if by_sum else keep**2
+                y[:] = 0.0
+                z[:] = 0.0
+                for a in range(q):
+                    for t in range(length):
+                        y[t] += x[a] * X[a, t]
+                        z[t] += w[a] * X[a, t]
+                for t in range(length):
+                    row_gain[t] = max(row_gain[t] + y[t] * (xMx * y[t] - 2.0 * inverse * z[t]), 0.0)
+                    row_var[t] = max(row_var[t] - y[t] * y[t] * inverse, 0.0)
+                _lower(Cu[i], x, inverse)
                 if not by_sum:
-                    M[i, a, b] -= V[j, a] * V[j, b]
-        # the column: its other candidates are renewed when they come up
-        for a in range(q):
-            x[a] = 0.0
-            for b in range(q):
-                x[a] += Cv[j, a, b] * U[i, b]
-        for a in range(q):
-            for b in range(q):
-                Cv[j, a, b] -= x[a] * x[b] / d
-                N[j, a, b] -= U[i, a] * U[i, b]
-        version[j] += 1
-        heapq.heappush(heap, (-gain, i))
+                    _lower(M[i], V[j], 1.0)
+                # the column, for rows that are visited later: the same terms, on Pv
+                _times(Cv[j], U[i], x)
+                _times(N[j], x, h)
+                _times(Cv[j], h, w)
+                xNx, keep = 0.0, 1.0
+                for a in range(q):
+                    xNx += h[a] * x[a] * inverse**2
+                    keep -= x[a] * U[i, a] * inverse
+                xNx -= keep**2
+                s = 0
+                for a in range(q):
+                    for b in range(a, q):
+                        Pv[j, s] += x[a] * x[b] * xNx - inverse * (x[a] * w[b] + w[a] * x[b])
+                        s += 1
+                _lower(Cv[j], x, inverse)
+                _lower(N[j], U[i], 1.0)
+                best[i], at = _best(short[i], price[i], row_gain, row_var, col_gain, col_var, s2, money, rate)
+        top = best.max()
+        if top == 0.0:
+            break
+        level = (1.0 - slack) * top
     return rows[:count], cols[:count]

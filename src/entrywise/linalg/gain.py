@@ -8,7 +8,8 @@ other open cells of row i and of column j by
    {\sigma^2 + \mathrm{var}_{ij}}, \qquad M_i = \sum_{j' \text{ open}} \tilde v_{j'} \tilde v_{j'}^\top, \quad
    N_j = \sum_{i' \text{ open}} \tilde u_{i'} \tilde u_{i'}^\top.
 
-For the row means instead of the cells, :math:`M_i` is the outer square of :math:`\sum \tilde v_{j'}`.
+For the row means instead of the cells, :math:`M_i` is the outer square of :math:`\sum \tilde v_{j'}`. Both the gain
+and the variance are bilinear in features of the row and of the column, so a block of cells is two matrix products.
 """
 
 from __future__ import annotations
@@ -19,73 +20,116 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise.linalg.variational import one_blas_thread
 from entrywise.queries import Array, Indices
 from entrywise.results import LowRank
 
-BLOCK = 1 << 21  # cells scored at once
+BLOCK = 1 << 20  # cells scored at once
 
 
 @dataclass
 class Gains:
-    """Everything that scoring needs; :meth:`pick` changes the covariances in place."""
+    """Everything that scoring needs; :meth:`pick` changes the covariances in place.
+
+    Symmetric q x q matrices, one a line, are packed as upper triangles: (m, p) and (n, p) with p = q (q + 1) / 2.
+    """
 
     U: Array  # (m, q)
     V: Array  # (n, q)
-    Cu: Array  # (m, q, q)
-    Cv: Array  # (n, q, q)
-    M: Array  # (m, q, q)
-    N: Array  # (n, q, q)
+    Cu: Array  # (m, p)
+    Cv: Array  # (n, p)
+    M: Array  # (m, p)
+    N: Array  # (n, p)
     s2: float
     by_sum: bool
 
     @classmethod
     def of(cls, fit: LowRank, rows: Indices, cols: Indices, by_sum: bool = False) -> Gains:
         """Return the state of a fit of :func:`~entrywise.passive.low_rank`; (rows, cols) are no longer open."""
+        from entrywise.linalg._jit_gain import packed_sums
+
         (m, n), q = fit.shape, fit.rank + 1
         assert fit.row_cov is not None
         assert fit.col_cov is not None
         U, V = np.ones((m, q)), np.ones((n, q))
         U[:, :-1], V[:, :-1] = fit.left, fit.right
-        M = np.broadcast_to(V.T @ V, (m, q, q)) - _sums(rows, V[cols], m)
+        a, b = np.triu_indices(q)
         if by_sum:
-            s = V.sum(axis=0) - np.stack([np.bincount(rows, V[cols, a], m) for a in range(q)], axis=1)
-            M = s[:, :, None] * s[:, None, :]
-        N = np.broadcast_to(U.T @ U, (n, q, q)) - _sums(cols, U[rows], n)
+            s = V.sum(axis=0) - np.stack([np.bincount(rows, V[cols, k], m) for k in range(q)], axis=1)
+            M = s[:, a] * s[:, b]
+        else:
+            M = (V.T @ V)[a, b] - packed_sums(rows, cols, V, m)
+        N = (U.T @ U)[a, b] - packed_sums(cols, rows, U, n)
         s2 = fit.noise_variance + fit.lack_variance
         scale = float(np.mean(np.einsum("iaa->i", fit.row_cov))) if m else 1.0
-        return cls(U, V, fit.row_cov.copy(), fit.col_cov.copy(), M, N, max(s2, 1e-12 * max(scale, 1e-300)), by_sum)
+        s2 = max(s2, 1e-12 * max(scale, 1e-300))
+        return cls(U, V, fit.row_cov[:, a, b], fit.col_cov[:, a, b], M, N, s2, by_sum)
 
-    def halves(self) -> Iterator[tuple[Indices, Array, Array, Array, Array]]:
-        """Yield (rows, row's gain, column's gain, row's variance, column's variance) for blocks of rows, each (b, n).
-
-        The gain is (row's + column's) / (sigma^2 + variance); the trace of both covariances counts as the column's.
-        """
-        n, q = self.V.shape
+    def _unpacked(self, packed: Array) -> Array:
+        """Return packed symmetric matrices in full, shape (lines, q, q)."""
+        q = self.U.shape[1]
         a, b = np.triu_indices(q)
+        full = np.empty((len(packed), q, q))
+        full[:, a, b] = full[:, b, a] = packed
+        return full
+
+    def _features(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Return UU, VV (packed outer squares, off-diagonals doubled), Pu = Cu M Cu, Pv = Cv N Cv, and `inside`.
+
+        The gain times (sigma^2 + variance) is ``Pu.VV + UU.Pv``, the variance ``Cu.VV + (UU + inside Cu).Cv``.
+        """
+        a, b = np.triu_indices(self.U.shape[1])
         twice = np.where(a == b, 1.0, 2.0)
-        VV = (self.V[:, a] * self.V[:, b] * twice).T
-        P = np.ascontiguousarray((self.Cv @ self.N @ self.Cv)[:, a, b].T)
-        inside = (a < q - 1) & (b < q - 1)
-        Cv = np.ascontiguousarray(self.Cv[:, a, b].T)
-        step = max(1, BLOCK // n)
-        for start in range(0, len(self.U), step):
-            rows = np.arange(start, min(start + step, len(self.U)))
-            C = self.Cu[rows]
-            UU = self.U[rows][:, a] * self.U[rows][:, b] * twice
-            own = C[:, a, b]
-            yield (
-                rows,
-                (C @ self.M[rows] @ C)[:, a, b] @ VV,
-                UU @ P,
-                own @ VV,
-                (UU + np.where(inside, own * twice, 0.0)) @ Cv,
-            )
+        products = []
+        for C, M in ((self.Cu, self.M), (self.Cv, self.N)):
+            full = self._unpacked(C)
+            products.append((full @ self._unpacked(M) @ full)[:, a, b])
+        inside = twice * ((a < self.U.shape[1] - 1) & (b < self.U.shape[1] - 1))
+        return (
+            self.U[:, a] * self.U[:, b] * twice,
+            self.V[:, a] * self.V[:, b] * twice,
+            products[0],
+            products[1],
+            inside,
+        )
+
+    def _factors(self) -> tuple[Array, Array, Array, Array]:
+        """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
+        UU, VV, Pu, Pv, inside = self._features()
+        right = VV.T
+        return (
+            np.hstack([Pu, UU]),
+            np.vstack([right, Pv.T]),
+            np.hstack([self.Cu, UU + inside * self.Cu]),
+            np.vstack([right, self.Cv.T]),
+        )
 
     def blocks(self) -> Iterator[tuple[Indices, Array, Array]]:
         """Yield (rows, gains, variances) for blocks of rows; both of shape (len(rows), n)."""
-        for rows, row_gain, col_gain, row_var, col_var in self.halves():
-            variance = row_var + col_var
-            yield rows, (row_gain + col_gain) / (self.s2 + variance), variance
+        gain_left, gain_right, var_left, var_right = self._factors()
+        for rows in self._row_blocks():
+            variance = var_left[rows] @ var_right
+            yield rows, (gain_left[rows] @ gain_right) / (self.s2 + variance), variance
+
+    def _orders(self) -> Iterator[tuple[Indices, Array]]:
+        """Yield (rows, gains in single precision and a unit of their own): an order, not a value; the array is used again."""
+        gain_left, gain_right, var_left, var_right = self._factors()
+        gain_left, gain_right, _ = _single(gain_left, gain_right)
+        var_left, var_right, unit = _single(var_left, var_right)
+        s2 = np.float32(self.s2 / unit)
+        gain = variance = np.empty((0, 0), np.float32)
+        for rows in self._row_blocks():
+            if len(gain) != len(rows):
+                gain, variance = np.empty((2, len(rows), len(self.V)), np.float32)
+            np.matmul(var_left[rows], var_right, out=variance)
+            np.matmul(gain_left[rows], gain_right, out=gain)
+            variance += s2
+            gain /= variance
+            yield rows, gain
+
+    def _row_blocks(self) -> list[Indices]:
+        step = max(1, BLOCK // len(self.V))
+        return [np.arange(start, min(start + step, len(self.U))) for start in range(0, len(self.U), step)]
 
     def pick(
         self,
@@ -93,34 +137,30 @@ class Gains:
         price: Callable[[Indices], Array],
         money: float,
         most: int,
+        slack: float = 0.1,
     ) -> tuple[Indices, Indices]:
-        """Return the cells to buy with `money`, at most `most`, best first, covariances updated in between."""
+        """Return the cells to buy with `money`, at most `most`, best first, covariances updated in between.
+
+        A cell is taken when its gain per price is within `slack` of the best other's. Of every row the best few
+        (twice the average need, and 16) are candidates.
+        """
         from entrywise.linalg._jit_gain import buy_greedily
 
         m, n = len(self.U), len(self.V)
-        length = int(min(n, 16 + 3 * -(-most // m)))
-        short = np.full((m, length), -1, np.int32)
-        prices, *parts = (np.ones((m, length)) for _ in range(5))
-        score = np.zeros(m)
-        for rows, *halves in self.halves():
-            cost = price(rows)
-            rate = (halves[0] + halves[1]) / ((self.s2 + halves[2] + halves[3]) * cost)
-            rate[~is_open(rows) | (cost > money)] = -1.0
-            top = (
-                np.argpartition(rate, n - length, axis=1)[:, n - length :]
-                if length < n
-                else np.tile(np.arange(n), (len(rows), 1))
-            )
-            found = np.take_along_axis(rate, top, axis=1)
-            short[rows] = np.where(found > 0, top, -1)
-            score[rows] = found.max(axis=1)
-            for kept, half in zip((prices, *parts), (np.broadcast_to(cost, rate.shape), *halves), strict=True):
-                kept[rows] = np.take_along_axis(half, top, axis=1)
-        row_gain, col_gain, row_var, col_var = parts
+        length = int(min(n, 16 + 2 * -(-most // m)))
+        short, prices = np.empty((m, length), np.int32), np.ones((m, length))
+        with one_blas_thread():
+            for rows, rate in self._orders():
+                cost = price(rows)
+                rate /= cost
+                rate[~is_open(rows) | (cost > money)] = -1.0
+                top = np.argpartition(rate, n - length)[:, n - length :] if length < n else np.arange(n)[None, :]
+                top = np.broadcast_to(top, (len(rows), length))
+                short[rows] = np.where(np.take_along_axis(rate, top, axis=1) > 0, top, -1)
+                prices[rows] = np.take_along_axis(np.broadcast_to(cost, rate.shape), top, axis=1)
         return buy_greedily(  # type: ignore[no-any-return]
-            self.U, self.V, self.Cu, self.Cv, np.ascontiguousarray(self.M), np.ascontiguousarray(self.N), self.s2,
-            short, prices, row_gain, row_var, col_gain, col_var, score, money, most, self.by_sum, 1e-12,
-        )  # fmt: skip
+            self.U, self.V, self.Cu, self.Cv, self.M, self.N, self.s2, short, prices, money, most, self.by_sum, slack
+        )
 
 
 def leverage(X: Array) -> Array:
@@ -129,11 +169,9 @@ def leverage(X: Array) -> Array:
     return np.asarray(np.einsum("ia,ab,ib->i", X, np.linalg.pinv(G, hermitian=True), X))
 
 
-def _sums(index: Indices, X: Array, size: int) -> Array:
-    """Return the sum of x x' over the observations of each line, shape (size, q, q)."""
-    q = X.shape[1]
-    found = np.empty((size, q, q))
-    for a in range(q):
-        for b in range(a, q):
-            found[:, a, b] = found[:, b, a] = np.bincount(index, X[:, a] * X[:, b], size)
-    return found
+def _single(left: Array, right: Array) -> tuple[Array, Array, float]:
+    """Return factors of ``left @ right / unit`` in single precision, whose entries are at most one, and the unit."""
+    size = np.maximum(np.abs(left).max(axis=0, initial=0.0), 1e-300)
+    right = right * size[:, None]
+    unit = max(float(np.abs(right).max(initial=0.0)), 1e-300)
+    return (left / size).astype(np.float32), (right / unit).astype(np.float32), unit
