@@ -9,7 +9,9 @@ not know acts as noise on the other, so the three errors are iterated to agreeme
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,8 @@ from entrywise.exceptions import ParameterError
 from entrywise.queries import Array, Indices
 
 MANY_COLUMNS = 24  # columns of which not all can be directions of a low-rank matrix
-PLENTY = 1.25  # entries for each unknown of the matrix from which on entries alone complete it
+SPARE = 1.25  # directions more than there are for which the closed form finds the best split of real fits
+BIAS = 0.5  # directions more than there are at which it agrees with the error of real fits on average
 
 
 @dataclass(frozen=True)
@@ -55,92 +58,82 @@ class Problem:
 
     def risk(self, d: int, money: float) -> float:
         """Return the expected squared error of an entry with d columns bought and `money` left for entries."""
+        return float(self.risks(np.array([d]), np.array([money]), np.array([self.rank + BIAS]))[0, 0])
+
+    def risks(self, d: Indices, money: Array, ranks: Array) -> Array:
+        """Return the same for several splits (d and money of shape (l,)) and ranks (p,), shape (p, l)."""
         m, n = self.m, self.n
-        f = min(max(money, 0.0) / self.entry_price, float(m * n))
+        f = np.clip(money / self.entry_price, 0.0, float(m * n))
         sc2, se2 = self.column_variance + self.lack, self.entry_variance + self.lack
-        free, held = self.fill(d, f)
+        k = np.asarray(ranks, dtype=np.float64)[:, None]
+        free, held = self.fill(np.asarray(d), f, k)
         t = max(self.signal, 1e-300)
-        gain = t / self.rank
-        row = bought = unbought = 0.3
+        gain = t / k
+        row = bought = unbought = np.full(np.broadcast_shapes(k.shape, d.shape), 0.3)
         for _ in range(200):
-            before = row, bought, unbought
-            x = gain * bought * (d / (sc2 + t * (1 - row * bought)) + held * d / m / (se2 + t * (1 - row * bought)))
-            x += gain * unbought * free * (n - d) / m / (se2 + t * (1 - row * unbought))
+            before = row
+            whole, part = t * (1 - row * bought), t * (1 - row * unbought)
+            x = gain * bought * (d / (sc2 + whole) + held * d / m / (se2 + whole))
+            x += gain * unbought * free * (n - d) / m / (se2 + part)
             row = x / (1 + x)
-            x = gain * row * (m / (sc2 + t * (1 - row * bought)) + held / (se2 + t * (1 - row * bought)))
+            whole, part = t * (1 - row * bought), t * (1 - row * unbought)
+            x = gain * row * (m / (sc2 + whole) + held / (se2 + whole))
             bought = x / (1 + x)
-            x = gain * row * free / (se2 + t * (1 - row * unbought))
+            x = gain * row * free / (se2 + part)
             unbought = x / (1 + x)
-            if max(abs(a - b) for a, b in zip(before, (row, bought, unbought), strict=True)) < 1e-6:
+            if float(np.abs(row - before).max()) < 1e-6:
                 break
         share = d / n
-        return t * (1 - row * (share * bought + (1 - share) * unbought)) + self._unexplained(share, free, held)
+        return np.asarray(
+            t * (1 - row * (share * bought + (1 - share) * unbought)) + self._unexplained(share, free, held)
+        )
 
-    def _unexplained(self, share: float, free: float, held: float) -> float:
+    def _unexplained(self, share: Array, free: Array, held: Array) -> Array:
         """Return what stays of the lack of fit: entries that were seen keep only what their noise leaves."""
         t2, sc2, se2 = self.lack, self.column_variance, self.entry_variance
         if t2 == 0:
-            return 0.0
+            return np.zeros_like(share)
         column, entry = t2 * sc2 / (t2 + sc2), t2 * se2 / (t2 + se2)
-        a, b = min(held / self.m, 1.0), min(free / self.m, 1.0)
-        return share * (a * min(column, entry) + (1 - a) * column) + (1 - share) * (b * entry + (1 - b) * t2)
+        a, b = np.minimum(held / self.m, 1.0), np.minimum(free / self.m, 1.0)
+        seen = share * (a * min(column, entry) + (1 - a) * column) + (1 - share) * (b * entry + (1 - b) * t2)
+        return np.asarray(seen)
 
-    def fill(self, d: int, f: float) -> tuple[float, float]:
-        """Return precise cells on each column not bought, and on each column bought."""
-        if d >= self.n:
-            return 0.0, f / self.n
-        if d == 0:
-            return f / self.n, 0.0
-        cap = self.cap()
-        free = min(f / (self.n - d), cap)
-        rest = f - free * (self.n - d)
-        return free + rest / self.n, rest / self.n
+    def fill(self, d: Indices, f: Array, ranks: Array) -> tuple[Array, Array]:
+        """Return precise cells on each column not bought, and on each column bought, out of f in all."""
+        left = np.maximum(self.n - d, 1)
+        free = np.where(d == 0, f / self.n, np.minimum(f / left, self.cap(ranks)))
+        free = np.where(d >= self.n, 0.0, free)
+        rest = np.maximum(f - free * (self.n - d), 0.0) / self.n
+        return np.where(d >= self.n, 0.0, free + rest), rest
 
-    def cap(self) -> float:
+    def cap(self, ranks: Array | float | None = None) -> Any:
         """Return the cells after which a column knows as much as one that was bought, but at least 2 (k + 1)."""
         parity = self.m * (self.entry_variance + self.lack) / max(self.column_variance + self.lack, 1e-300)
-        return float(min(max(parity, 2.0 * (self.rank + 1)), self.m))
+        return np.minimum(np.maximum(parity, 2.0 * ((self.rank if ranks is None else ranks) + 1)), self.m)
 
-    def split(self, columns: int, money: float) -> Split:
-        """Return what to expect of `columns` columns out of `money` in all."""
-        left = money - columns * self.column_price
-        cells = int(max(0.0, left) / self.entry_price + 1e-9)
-        cells = min(cells, self.m * self.n)
-        return Split(columns, cells, self.fill(columns, cells)[0], math.sqrt(self.risk(columns, left)))
+    def split(self, columns: int, money: float, spent: float | None = None) -> Split:
+        """Return what to expect of `columns` columns, which cost `spent`, out of `money` in all."""
+        left = money - (columns * self.column_price if spent is None else spent)
+        cells = min(int(max(0.0, left) / self.entry_price + 1e-9), self.m * self.n)
+        each = self.fill(np.array([columns]), np.array([float(cells)]), np.array([self.rank]))[0]
+        return Split(columns, cells, float(each[0]), math.sqrt(self.risk(columns, left)))
 
-    def enough(self, money: float, held: int) -> int:
-        """Return the columns that real fits need beyond what the closed form says, at most 70 % of the money.
+    def best(
+        self, money: float, *, at_least: int = 0, spent: float = 0.0, paid: float = 0.0, ranks: Sequence[int] = ()
+    ) -> Split:
+        """Return the best split of `money`, of which the first `at_least` columns took `spent` and entries `paid`.
 
-        The closed form is that of very large matrices. Where the entries alone hardly determine the matrix, fewer than
-        about 3 k / 2 columns leave the span so uncertain that fits fall behind it; and while most columns show a new
-        direction, the rank is not known yet.
+        Where the rank is one of `ranks` and not known, the split is that of smallest geometric mean of the risks: of all
+        fixed ones the one whose regret, in percent, is smallest on average. The closed form is that of very large matrices;
+        fits of real ones need what it says for `SPARE` directions more.
         """
-        new = self.rank >= 0.6 * held
-        k = self.rank + (2 if new else 1)  # few columns show too few directions rather than too many
-        if not new and money / self.entry_price >= PLENTY * k * (self.m + self.n - k):
-            return 0
-        return min(self.n, math.ceil(1.5 * k) + 2, int(0.7 * money / self.column_price))
-
-    def entries_suffice(self, money: float) -> bool:
-        """Tell whether no column pays at any rank up to six, and buying a few to find out is dear."""
-        if money / self.entry_price < PLENTY * 6 * (self.m + self.n - 6) or min(self.m, self.n) < 8:
-            return False
-        if 4 * self.column_price < 0.08 * money:
-            return False
-        return all(replace(self, rank=k).best(money).columns == 0 for k in (2, 4, 6))
-
-    def best(self, money: float, at_least: int = 0, spent: float = 0.0) -> Split:
-        """Return the best split of `money`, of which `spent` went into the first `at_least` columns."""
         left = money - spent
-        most = min(self.n, at_least + int(left / self.column_price + 1e-9))
-        grid = np.unique(
-            np.r_[np.arange(at_least, min(most, at_least + 64) + 1), np.linspace(at_least, most, 97).astype(int)]
-        )
-        risks = [self.risk(int(d), left - (d - at_least) * self.column_price) for d in grid]
-        d = int(grid[int(np.argmin(risks))])
-        paid = spent + (d - at_least) * self.column_price
-        cells = min(int((money - paid) / self.entry_price + 1e-9), self.m * self.n)
-        return Split(d, cells, self.fill(d, cells)[0], math.sqrt(min(risks)))
+        most = min(self.n, at_least + int(max(left - paid, 0.0) / self.column_price + 1e-9))
+        near, far = np.arange(at_least, min(most, at_least + 64) + 1), np.linspace(at_least, most, 97).astype(int)
+        d = np.unique(np.r_[near, far])
+        risks = self.risks(d, left - (d - at_least) * self.column_price, SPARE + np.array(ranks or (self.rank,)))
+        columns = int(d[np.log(np.maximum(risks, 1e-300)).mean(axis=0).argmin()])
+        return self.split(columns, money, spent + (columns - at_least) * self.column_price)
 
     def marginal(self, money: float) -> float:
         """Return by how much one more unit of money lowers the expected error."""
@@ -169,6 +162,19 @@ def estimate_rank(C: Array, noise: float) -> tuple[int, float]:
     return max(1, k), lack
 
 
+def possible_ranks(rank: int = 1, held: int = 0) -> tuple[int, ...]:
+    """Return the ranks that `held` columns with `rank` directions leave possible.
+
+    Few columns show too few directions rather than too many; while most of them are new, the rank may be up to twice as
+    high, and while there are none it may be anything from 2 to 8.
+    """
+    if rank <= 0.4 * held:
+        return (rank,)
+    if rank < 0.75 * held:
+        return (rank, rank + 1)
+    return tuple(range(max(rank, 2), max(8, 2 * rank) + 1))
+
+
 def problem_from_columns(base: Problem, C: Array) -> Problem:
     """Return `base` with rank, signal and lack of fit estimated from the columns held, shape (m, d)."""
     d = C.shape[1]
@@ -186,7 +192,7 @@ def water_fill(problem: Problem, held: Indices, had: Indices, cells: int, rng: n
     m, n = problem.m, problem.n
     count = np.array(had, np.int64)
     free = np.setdiff1d(np.arange(n), held)
-    cap = math.ceil(problem.cap()) if len(held) else m
+    cap = math.ceil(float(problem.cap())) if len(held) else m
     for targets, most in ((free, cap), (np.arange(n), m)):
         targets = rng.permutation(targets)
         while cells > 0 and len(targets):

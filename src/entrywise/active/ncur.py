@@ -13,16 +13,14 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from entrywise.active._split import Problem, problem_from_columns, spread_rows, water_fill
+from entrywise.active._split import Problem, problem_from_columns
+from entrywise.active._twobuy import ASSUMED_RATIO, ask, buy_cells, buy_columns, entry_pilot
 from entrywise.active._twocost import Noise, TwoCost, affordable, read_two_cost
 from entrywise.active._twofit import Held, fit
 from entrywise.active.ncur_literal import literal_noisy_cur
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Batch, Prices, Seed, plan
 from entrywise.results import Certificate, LowRank
-
-PILOT = 0.08  # share of the money that the first columns take, when that is more than four of them and at most ten
-ASSUMED_RATIO = 10.0  # noise variance of columns over that of entries, while the latter is unknown
 
 
 @plan(tolerates_failed=True)
@@ -129,9 +127,9 @@ def noisy_cur(
             if held.columns:
                 problem = problem_from_columns(problem, held.table())
         else:
-            problem = yield from _entry_pilot(held, problem, generator)
-            problem = yield from _buy_columns(held, problem, columns, rank, generator)
-        yield from _buy_cells(held, problem, generator)
+            problem = yield from entry_pilot(held, problem, generator)
+            problem = yield from buy_columns(held, problem, columns, rank, generator)
+        yield from buy_cells(held, problem, generator)
         status = "finished"
     except Exhausted:
         status = "exhausted"
@@ -160,99 +158,6 @@ def _default_columns(setting: TwoCost) -> int:
     return max(1, min(problem.best(setting.budget).columns, most))
 
 
-def _entry_pilot(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[Problem]:
-    """Measure a few entries, to learn the signal's size, and the noise where it is unknown (then each twice)."""
-    m, n = problem.m, problem.n
-    twice = 2 if held.setting.entry_noise is None else 1
-    count = int(min(max(0.02 * held.money / problem.entry_price, 5 * (twice - 1)), 24, m * n))
-    if count < 8 - 3 * (twice - 1) or 4 * twice * count * problem.entry_price > held.money:
-        return problem
-    at = rng.choice(m * n, count, replace=False)
-    rows, cols = np.divmod(np.repeat(at, twice), n)
-    yield from _ask(held, Batch.entries(rows, cols))
-    variance, differences = held.repeats("entry")
-    if differences:
-        problem = replace(problem, entry_variance=variance)
-    values = held.seen("entry")[2]
-    signal = float(np.var(values, ddof=1)) - problem.entry_variance if len(values) > 1 else 0.0
-    return replace(problem, signal=signal) if signal > 0 else problem
-
-
-def _buy_columns(
-    held: Held, problem: Problem, columns: int | None, rank: int | None, rng: np.random.Generator
-) -> Asking[Problem]:
-    """Buy columns in rounds until the closed form says that more would not pay."""
-    setting = held.setting
-    order = rng.permutation(setting.n)
-    price = setting.column_prices
-    unknown = setting.column_noise is None
-    if columns is not None:
-        wanted = columns
-    elif not unknown and len(held.values["entry"]) and problem.entries_suffice(held.money):
-        return problem
-    else:
-        wanted = min(int(PILOT * held.money / problem.column_price), 10)
-        wanted = max(wanted, min(4, affordable(price[order], 0.5 * held.money)))
-    spent = 0.0
-    while True:
-        d = len(held.columns)
-        new = order[d : min(wanted, setting.n)]
-        if unknown and d == 0 and len(new) > 1:  # repeat as many as give thirty differences
-            again = new[: min(len(new) - 1, math.ceil(30 / setting.m))]
-            new = np.concatenate([again, new])
-            new = new[: affordable(price[new], held.money)]
-        else:
-            new = new[: affordable(price[new], held.money)]
-        if len(new):
-            spent += float(price[new].sum())
-            yield from _ask(held, Batch.whole_columns(new, setting.m))
-            if unknown and d == 0:
-                variance, differences = held.repeats("column")
-                if differences:
-                    known = setting.entry_noise is not None or len(held.values["entry"])
-                    entry = problem.entry_variance if known else variance / ASSUMED_RATIO
-                    problem = replace(problem, column_variance=variance, entry_variance=entry)
-        if not held.columns:
-            return problem
-        problem = problem_from_columns(problem, held.table())
-        if rank is not None:
-            problem = replace(problem, rank=max(rank, 1))
-        d = len(held.columns)
-        if columns is not None or not len(new):
-            return problem
-        money = held.money + spent
-        target = max(problem.best(money, at_least=d, spent=spent).columns, problem.enough(money, d))
-        if target <= d:
-            return problem
-        wanted = d + max(1, math.ceil((target - d) / 2))
-
-
-def _buy_cells(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[None]:
-    """Spend what is left on precise entries, where they tell most."""
-    setting = held.setting
-    flat = setting.flat_entry_price
-    cells = int(held.money / (flat or problem.entry_price) + 1e-9)
-    if cells < 1:
-        return
-    taken = np.zeros((setting.m, setting.n), dtype=bool)
-    taken[held.seen("entry")[:2]] = True
-    count = water_fill(problem, np.array(held.columns, np.int64), taken.sum(axis=0), cells, rng)
-    rows, cols = spread_rows(taken, count, rng)
-    if flat is None:
-        mix = rng.permutation(len(rows))
-        rows, cols = rows[mix], cols[mix]
-        few = affordable(setting.entry_prices(rows, cols), held.money)
-        rows, cols = rows[:few], cols[:few]
-    if len(rows):
-        yield from _ask(held, Batch.entries(rows, cols))
-
-
-def _ask(held: Held, batch: Batch) -> Asking[None]:
-    answers = yield batch
-    held.money -= float(held.setting.prices.charges(batch).sum())
-    held.take(batch, answers)
-
-
 def _exact(held: Held, rank: int | None, rng: np.random.Generator) -> Asking[LowRank | None]:
     """Both instruments are exact: buy columns until one lies in the span of the others, then k cells each.
 
@@ -268,7 +173,7 @@ def _exact(held: Held, rank: int | None, rng: np.random.Generator) -> Asking[Low
         after = held.money - price[order[d]]
         if after < 0 or (d > 0 and after < (n - d - 1) * d * entry):
             break
-        yield from _ask(held, Batch.whole_columns(order[d : d + 1], m))
+        yield from ask(held, Batch.whole_columns(order[d : d + 1], m))
         C = held.table()
         left, s, _ = np.linalg.svd(C, full_matrices=False)
         U = left[:, s > 1e-11 * max(float(s[0]), 1e-300)]
@@ -291,7 +196,7 @@ def _exact(held: Held, rank: int | None, rng: np.random.Generator) -> Asking[Low
     if len(rows):
         batch = Batch.entries(rows, cols)
         before = len(held.values["entry"])
-        yield from _ask(held, batch)
+        yield from ask(held, batch)
         if held.values["entry"] and len(held.values["entry"][before]) < len(batch):
             return None  # some failed; the general fit does with what is there
         Y = held.values["entry"][before].reshape(len(rest), each)
