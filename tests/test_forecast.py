@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from entrywise.active.forecast import FORECASTS, Forecast, forecast
+from entrywise.cli._options import numbers, shape_of
 from entrywise.cli.app import app
-from entrywise.cli.forecast import numbers, shape_of
 from entrywise.exceptions import ParameterError
 from entrywise.methods import METHODS
 from entrywise.queries import Prices

@@ -631,7 +631,7 @@ def test_a_file_that_is_no_export_is_refused(tmp_path, lab):
         Study.load(lab, path)
     study = Study.create(lab, "x", **NYSTROM)
     study.export(path)
-    with pytest.raises(StoreError, match="under another name"):
+    with pytest.raises(StoreError, match="already; choose another name"):
         Study.load(lab, path)
 
 

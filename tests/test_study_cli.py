@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from entrywise.cli._options import params_of
 from entrywise.cli._shared import run_command
 from entrywise.cli.app import app
 from entrywise.gallery import random_psd
@@ -211,17 +212,59 @@ def test_known_entries_from_a_file(sh, tmp_path):
         (("create", "lab.db", "x", "--plan", "adaptive-nystrom", "--n", "4", "--rnak", "2"), "rnak"),
         (
             ("create", "lab.db", "x", "--plan", "adaptive-nystrom", "--n", "4", "--price", "entry"),
-            "a price is mode=number",
+            "--price must be name=number",
         ),
+        (("create", "lab.db", "x", "--plan", "noisy-cur", "--shape", "8"), "--shape must be rows x columns"),
+        (
+            ("create", "lab.db", "x", "--plan", "noisy-cur", "--shape", "8x6", "--noise", "column=x"),
+            "--noise must be name=number",
+        ),
+        (("create", "lab.db", "x", "--plan", "adaptive-nystrom"), "'n'; it takes n, rank, order"),
         (("status", "no.db", "x"), "there is no database no.db"),
         (("tell", "no.db", "x", "no.csv"), "no.csv: no such file"),
         (("import", "lab.db", "no.zip"), "no.zip: no such file"),
     ],
 )
-def test_mistakes_are_one_line(sh, words, said):
+def test_mistakes_are_one_line(sh, tmp_path, words, said):
     told = sh("study", *words, ok=False)
     assert said in told
     assert len(told.strip().splitlines()) == 1
+    if words[0] == "create":
+        assert not (tmp_path / "lab.db").exists()
+
+
+def test_parameters_are_written_as_forecast_takes_them(sh):
+    words = ("study", "create", "lab.db", "--plan", "noisy-cur", "--budget", 60, "--seed", 1)
+    sh(*words, "x", "--shape", "8x6", "--noise", "column=.2,entry=.1", "--price", "column=4,entry=1")
+    sh(*words, "y", "--shape", "8,6", "--noise", '{"column": 0.2, "entry": 0.1}', "--price", "column=4", "--price",
+       "entry=1")  # fmt: skip
+    x, y = (Study.open("lab.db", name) for name in "xy")
+    assert x.status()["params"] == y.status()["params"] == {"shape": [8, 6], "noise": {"column": 0.2, "entry": 0.1}}
+    assert x.prices.to_json() == y.prices.to_json()
+    assert [q.index for q in x.ask()] == [q.index for q in y.ask()]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3), ("-2", -2), ("1e-3", 0.001), (".5", 0.5), ("1,2,3", [1, 2, 3]), ("0.1,.2", [0.1, 0.2]),
+        ("true", True), ("null", None), ('{"a": [1]}', {"a": [1]}), ("greedy", "greedy"), ("a=1,b=2e1", {"a": 1.0, "b": 20.0}),
+    ],
+)  # fmt: skip
+def test_parameters_are_numbers_lists_names_or_json(text, value):
+    found = params_of(["--some-thing", text])["some_thing"]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_status_reads_well_as_a_table_and_as_csv(kinase):
+    kinase("study", "ask", "lab.db", "kinase", "--limit", 2, "--worker", "ann")
+    table = kinase("study", "status", "lab.db", "kinase")
+    assert "worker ann, holds 2, until " in table
+    assert "rank 5, n 12" in table
+    assert "{" not in table
+    row = next(csv.DictReader(io.StringIO(kinase("study", "status", "lab.db", "kinase", "-f", "csv"))))
+    assert json.loads(row["params"]) == {"rank": 5, "n": 12}
+    assert json.loads(row["workers"])[0]["worker"] == "ann"
 
 
 def test_every_command_has_help_with_an_example():

@@ -325,7 +325,7 @@ def plan(
             try:
                 bound = public.bind(*args, **kwargs)
             except TypeError as error:
-                raise ParameterError(f"{function.__name__}{public}: {error}") from None
+                raise ParameterError(f"{function.__name__}: {error}; it takes {', '.join(public.parameters)}") from None
             bound.apply_defaults()
             params = dict(bound.arguments)
             state = None

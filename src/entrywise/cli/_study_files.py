@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.exceptions import DataError
 
 
 def rows_of(path: str) -> Iterator[tuple[int, list[str]]]:
@@ -147,48 +145,3 @@ def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None, 
         return Observations.from_triplets(i, j, np.array([f[2] for f in found]), shape)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-
-
-def params_of(words: Sequence[str]) -> dict[str, Any]:
-    """Return a plan's parameters from options such as ``--rank 12``, ``--shape 30,40`` or ``--exact``.
-
-    >>> params_of(["--rank", "12", "--shape", "30,40", "--max-error=0.1", "--exact"])
-    {'rank': 12, 'shape': [30, 40], 'max_error': 0.1, 'exact': True}
-    """
-    found: dict[str, Any] = {}
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("--") or len(word) < 3:
-            raise ParameterError(f"a plan's parameter is an option such as --rank 12, got {word!r}")
-        name, given, value = word[2:].partition("=")
-        if not given:
-            value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
-        found[name.replace("-", "_")] = value_of(value)
-    return found
-
-
-def value_of(text: str) -> Any:
-    """Return a number, a list, true, false, null or else the text itself."""
-    if re.fullmatch(r"-?\d+(,-?\d+)+", text):
-        text = f"[{text}]"
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def prices_of(words: Sequence[str]) -> dict[str, float] | None:
-    """Return prices from ``mode=number``.
-
-    >>> prices_of(["entry=1", "column=16"])
-    {'entry': 1.0, 'column': 16.0}
-    """
-    found = {}
-    for word in words:
-        mode, _, price = word.partition("=")
-        try:
-            found[mode] = float(price)
-        except ValueError:
-            raise ParameterError(f"a price is mode=number, such as entry=1, got {word!r}") from None
-    return found or None

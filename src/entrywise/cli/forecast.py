@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from entrywise.cli._options import numbers, shape_of
 from entrywise.cli._shared import Format, FormatOption, emit, say
 
 
@@ -36,37 +37,3 @@ def forecast(
     )  # fmt: skip
     emit(found.columns, found.rows, format, title=f"{plan}: what {budget:g} buys")
     say(f"Assuming {found.assumes}.")
-
-
-def shape_of(text: str) -> tuple[int, int]:
-    """Return (m, n) from ``80x60`` or ``80,60``.
-
-    >>> shape_of("80x60")
-    (80, 60)
-    """
-    from entrywise.exceptions import ParameterError
-
-    parts = text.lower().replace("x", ",").split(",")
-    try:
-        m, n = (int(part) for part in parts)
-    except ValueError:
-        raise ParameterError(f"--shape must be rows x columns, such as 80x60, got {text!r}") from None
-    return m, n
-
-
-def numbers(text: str, option: str) -> dict[str, float]:
-    """Return numbers by name from ``column=16,entry=1``.
-
-    >>> numbers("column=16,entry=1", "price")
-    {'column': 16.0, 'entry': 1.0}
-    """
-    from entrywise.exceptions import ParameterError
-
-    found = {}
-    for part in text.split(","):
-        name, _, value = part.partition("=")
-        try:
-            found[name.strip()] = float(value)
-        except ValueError:
-            raise ParameterError(f"--{option} must be name=number, such as column=16,entry=1, got {part!r}") from None
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,14 +34,15 @@ def create(
     cols: Annotated[str | None, typer.Option(help="CSV whose first column names the columns.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed; drawn and recorded when left out.")] = None,
     budget: Annotated[float | None, typer.Option(help="Never exceeded.")] = None,
-    price: Annotated[list[str] | None, typer.Option(help="mode=number; may be given several times.")] = None,
+    price: Annotated[list[str] | None, typer.Option(help="Price of each mode, such as column=16,entry=1.")] = None,
     known: Annotated[str | None, typer.Option(help="CSV of entries known beforehand: row, col, value.")] = None,
 ) -> None:
-    """Make a study. Parameters of the plan are options of their own, such as --rank 12.
+    """Make a study. Parameters of the plan are options of their own: --rank 12, --shape 80x60, --noise column=.2,entry=.1.
 
     Example: entrywise study create lab.db kinase --plan adaptive-nystrom --rows compounds.csv --rank 12 --seed 1
     """
-    from entrywise.cli._study_files import known_of, labels_of, params_of, prices_of
+    from entrywise.cli._options import params_of, prices_of
+    from entrywise.cli._study_files import known_of, labels_of
     from entrywise.study import Study
 
     names, others = labels_of(rows), labels_of(cols)
@@ -58,9 +60,8 @@ def create(
         cols=others,
     )
     now = found.status()
-    say(
-        f"study {name!r} is {now['state']}: {now['open']} questions to ask, {now['reserved']:g} reserved, seed {now['seed']}"
-    )
+    todo = count(now["open"], "question")
+    say(f"study {name!r} is {now['state']}: {todo} to ask, {now['reserved']:g} reserved, seed {now['seed']}")
 
 
 @study.command()
@@ -91,12 +92,8 @@ def ask(
     )
     if not questions:
         now = found.status()
-        words = (
-            f"{now['leased']} questions are held by others"
-            if now["state"] == "open"
-            else f"the study is {now['state']}"
-        )
-        say(f"nothing to ask: {words}")
+        held = f"workers hold {count(now['leased'], 'question')}, none is free"
+        say(f"nothing to ask: {held if now['state'] == 'open' else 'the study is ' + now['state']}")
 
 
 @study.command()
@@ -117,7 +114,9 @@ def tell(
     found = Study.open(database, name)
     new = found.tell(given.items, given.workers, blame=given.blame)
     now = found.status()
-    say(f"{new} new answers of {len(given.items)}; the study is {now['state']}, {now['open']} questions are open")
+    say(
+        f"{new} of {count(len(given.items), 'answer')} new; the study is {now['state']}, {count(now['open'], 'question')} open"
+    )
     if now["trouble"]:
         say(now["trouble"], style="yellow")
 
@@ -212,9 +211,33 @@ def _date(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
+def count(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    >>> count(1, "question"), count(2, "batch")
+    ('1 question', '2 batches')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('ch') else 's'}"
+
+
 def _one(found: dict[str, Any], format: Format, title: str) -> None:
     """Print one object: a line a property in tables, one line in CSV, one object in JSON."""
     if format is Format.table:
-        emit(("what", "value"), [(k, "-" if v is None else v) for k, v in found.items()], format, title=title)
+        emit(("what", "value"), [(k, _words(v)) for k, v in found.items()], format, title=title)
+    elif format is Format.csv:
+        plain = [json.dumps(v) if isinstance(v, dict | list) else v for v in found.values()]
+        emit(tuple(found), [plain], format)
     else:
         emit(tuple(found), [tuple(found.values())], format)
+
+
+def _words(value: Any) -> Any:
+    """Return a value as people write it; nothing is a dash."""
+    if value is None or value == [] or value == {}:
+        return "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_words(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        inner = [str(_words(v)) for v in value]
+        return ("\n" if any(isinstance(v, dict) for v in value) else ", ").join(inner)
+    return value

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from entrywise.cli._shared import say
-from entrywise.cli.study import Name, Where, Worker, study
+from entrywise.cli.study import Name, Where, Worker, count, study
 
 commands = study  # all of them, those of entrywise.cli.study included
 
@@ -37,9 +37,8 @@ def amend(
         which = tuple(part.strip() for part in answer.split(",", 1))
     found.amend(which, value, worker)
     now = found.status()
-    say(
-        f"amended; the study is {now['state']}, {now['open']} questions are open, {now['withdrawn']} batches withdrawn in all"
-    )
+    gone = count(now["withdrawn"], "batch")
+    say(f"amended; the study is {now['state']}, {count(now['open'], 'question')} open, {gone} withdrawn in all")
 
 
 @study.command()
@@ -50,7 +49,7 @@ def release(database: Where, name: Name, worker: Worker = None) -> None:
     """
     from entrywise.study import Study
 
-    say(f"{Study.open(database, name).release(worker)} questions released")
+    say(f"{count(Study.open(database, name).release(worker), 'question')} released")
 
 
 @study.command()
@@ -89,13 +88,13 @@ def fork(
     to: Annotated[str | None, typer.Option(help="Another database for it.")] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed.")] = None,
     budget: Annotated[float | None, typer.Option(help="Another budget; what was spent counts.")] = None,
-    price: Annotated[list[str] | None, typer.Option(help="mode=number; may be given several times.")] = None,
+    price: Annotated[list[str] | None, typer.Option(help="Price of each mode, such as column=16,entry=1.")] = None,
 ) -> None:
     """Start the plan again under a new name, with all answers as memory; changed parameters are options.
 
     Example: entrywise study fork lab.db kinase kinase-2 --rank 20
     """
-    from entrywise.cli._study_files import params_of, prices_of
+    from entrywise.cli._options import params_of, prices_of
     from entrywise.study import Study
 
     found = Study.open(database, name)
@@ -103,7 +102,7 @@ def fork(
         new, url=to, params=params_of(context.args), seed=seed, budget=budget, prices=prices_of(price or [])
     )
     now = made.status()
-    say(f"study {new!r} is {now['state']}: {now['open']} questions to ask")
+    say(f"study {new!r} is {now['state']}: {count(now['open'], 'question')} to ask")
 
 
 @study.command()
@@ -157,4 +156,4 @@ def work(
     found = Study.open(database, name)
     found.run(FunctionOracle(call) if entry else call, workers=workers, chunk=chunk, lease=lease, worker=worker)
     now = found.status()
-    say(f"study {name!r} is {now['state']}: {now['answered']} answers, {now['spent']:g} spent")
+    say(f"study {name!r} is {now['state']}: {count(now['answered'], 'answer')}, {now['spent']:g} spent")

@@ -23,7 +23,7 @@ _OWN = ("rng", "budget", "prices", "resume")
 
 
 def create(
-    store: SQLStore,
+    url: str | SQLStore,
     name: str,
     plan: str,
     params: Mapping[str, Any],
@@ -33,8 +33,8 @@ def create(
     known: Observations | None,
     rows: Sequence[str] | None,
     cols: Sequence[str] | None,
-) -> None:
-    """Make a new study and its first questions."""
+) -> SQLStore:
+    """Make a new study and its first questions; a database is touched once all of that is in order."""
     if not name or "\n" in name:
         raise ParameterError(f"a study's name must be one line of text, got {name!r}")
     for own in _OWN:
@@ -51,12 +51,12 @@ def create(
         name, plan, full, int(seed), budget, 0.0, None if quotes is None else Prices.from_json(quotes).to_json(),
         False, False, False, None, None, "open", None, 0, 0, 0, 0, None, plans.versions(), time.time(),
     )  # fmt: skip
-    begin(store, record, labels, {} if known is None else {"entry": known}, named=True)
+    return begin(url, record, labels, {} if known is None else {"entry": known}, named=True)
 
 
 def begin(
-    store: SQLStore, record: Record, labels: dict[str, list[str]], known: Mapping[str, Any], named: bool = False
-) -> None:
+    url: str | SQLStore, record: Record, labels: dict[str, list[str]], known: Mapping[str, Any], named: bool = False
+) -> SQLStore:
     """Work out the first questions of a study and keep it, with what is known, by mode."""
     plan = plans.make(record)[0]
     shape = plan.shape or (None, None)
@@ -81,7 +81,9 @@ def begin(
         columns["mode"] = [*columns["mode"], *([mode] * len(i))]
         for key, part in (("row", i), ("col", j), ("value", value)):
             columns[key] = np.concatenate([columns[key], part])
+    store = SQLStore.of(url)
     store.create(record, labels, {"position": np.arange(len(columns["mode"]))} | columns, first)
+    return store
 
 
 def _known(record: Record, seen: Observations, names: Labels) -> tuple[Any, Any, Any]:
@@ -200,7 +202,6 @@ def fork(
 ) -> SQLStore:
     """Start the plan again with all answers of a study as memory; what they cost counts."""
     record = store.record(name)
-    target = store if url is None else url if isinstance(url, SQLStore) else SQLStore(url)
     quotes = prices.to_json() if isinstance(prices, Prices) else prices
     memory = dict(store.known(record.id))
     for dead in (True, False):  # what stands comes last, and wins
@@ -211,5 +212,4 @@ def fork(
         sunk=report.money(store, record, time.time())["spent"], parent=name, versions=plans.versions(),
         prices=record.prices if quotes is None else quotes, created_at=time.time(), id=0,
     )  # fmt: skip
-    begin(target, begun, store.labels(record.id), memory)
-    return target
+    return begin(store if url is None else url, begun, store.labels(record.id), memory)

@@ -140,7 +140,7 @@ class Database:
                 tries += 1
                 cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
                 words = str(cause).strip().splitlines()[0]
-                if not self._passes(cause):
+                if not (getattr(error, "connection_invalidated", False) or self._passes(cause)):
                     raise StoreError(f"{self.title}: {words}") from error
                 if time.monotonic() > deadline:
                     raise StoreError(
@@ -157,6 +157,7 @@ class Database:
         if state is not None:
             return state in _AGAIN or state.startswith("08")
         lost = isinstance(cause, self.engine.dialect.loaded_dbapi.OperationalError)  # no connection, so no code
+        # a server that was never met is more likely misspelt than away
         return lost and (self._met or any(words in str(cause) for words in _COMING))
 
     @contextlib.contextmanager

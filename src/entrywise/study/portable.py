@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from entrywise.exceptions import DataError, StoreError
+from entrywise.exceptions import DataError
 from entrywise.results import write_whole
 from entrywise.study import schema
 from entrywise.study.sql import _JSON, SQLStore
@@ -79,14 +79,7 @@ def load(store: SQLStore, path: str | PathLike[str], name: str | None = None) ->
     record = replace(record, name=name or record.name)
 
     def write(connection: Connection) -> None:
-        row = asdict(record)
-        del row["id"]
-        row |= {key: None if row[key] is None else json.dumps(row[key]) for key in _JSON}
-        taken = sa.select(schema.studies.c.id).where(schema.studies.c.name == record.name)
-        if connection.execute(taken).first() is not None:
-            raise StoreError(f"there is a study called {record.name!r} already; import it under another name")
-        insert = sa.insert(schema.studies).values(**row).returning(schema.studies.c.id)
-        study = connection.execute(insert).scalar_one()
+        study = store.add(connection, record)
         for table in _TABLES:
             store.database.insert(connection, table, {"study": study} | tables[table.name])
 

@@ -29,6 +29,11 @@ class SQLStore(Tells):
     def __init__(self, url: str, *, must_exist: bool = False) -> None:
         self.database = Database(url, must_exist=must_exist)
 
+    @classmethod
+    def of(cls, url: str | SQLStore, *, must_exist: bool = False) -> SQLStore:
+        """Return the store at `url`, or the one that is given."""
+        return url if isinstance(url, SQLStore) else cls(url, must_exist=must_exist)
+
     def __repr__(self) -> str:
         return repr(self.database).replace("Database", "SQLStore", 1)
 
@@ -36,32 +41,35 @@ class SQLStore(Tells):
         """Keep a new study with its first step; refuse a name that is taken."""
 
         def make(connection: Connection) -> None:
-            row = asdict(record)
-            del row["id"]
-            row |= {name: None if row[name] is None else json.dumps(row[name]) for name in _JSON}
-            taken = connection.execute(sa.select(studies.c.created_at).where(studies.c.name == record.name)).first()
-            if taken is not None:
-                if taken.created_at == record.created_at:  # ours: the connection was lost after the commit
-                    return
-                raise StoreError(f"there is a study called {record.name!r} already; open it, or choose another name")
-            study = connection.execute(sa.insert(studies).values(**row).returning(studies.c.id)).scalar_one()
+            made_at = connection.execute(sa.select(studies.c.created_at).where(studies.c.name == record.name)).scalar()
+            if made_at == record.created_at:  # the connection was lost after the commit
+                return
+            study = self.add(connection, record)
             for axis, names in labels.items():
                 texts = {"position": np.arange(len(names)), "label": list(names)}
                 self.database.insert(connection, schema.labels, {"study": study, "axis": axis} | texts)
             self.database.insert(connection, schema.known, {"study": study} | dict(known))
             self._add(connection, study, record.next_batch - len(step.asked), step, record.created_at)
 
+        self.database.write(make)
+
+    def add(self, connection: Connection, record: Record) -> int:
+        """Add the row of a new study and return its id; refuse a name that is taken."""
+        row = asdict(record)
+        del row["id"]
+        row |= {name: None if row[name] is None else json.dumps(row[name]) for name in _JSON}
         try:
-            self.database.write(make)
+            made = connection.execute(sa.insert(studies).values(**row).returning(studies.c.id))
         except sa.exc.IntegrityError:
-            raise StoreError(f"there is a study called {record.name!r} already; open it") from None
+            raise StoreError(f"there is a study called {record.name!r} already; choose another name") from None
+        return int(made.scalar_one())
 
     def record(self, name: str) -> Record:
         """Return the row of a study; refuse a name that is unknown."""
         row = self.database.read(lambda c: c.execute(sa.select(studies).where(studies.c.name == name)).first())
         if row is None:
-            names = [found.name for found in self.records()]
-            raise StoreError(f"there is no study called {name!r}; there is {', '.join(names) or 'none'}")
+            names = ", ".join(found.name for found in self.records())
+            raise StoreError(f"there is no study called {name!r}; there is {names or 'none yet, make one first'}")
         return _record(row)
 
     def records(self) -> list[Record]:

@@ -87,14 +87,12 @@ class Study:
         rows, cols : sequence of str, optional
             Labels; they set the size. Those of rows name both axes of a symmetric plan.
         """
-        store = url if isinstance(url, SQLStore) else SQLStore(url)
-        change.create(store, name, plan, params or {}, seed, budget, prices, known, rows, cols)
-        return cls(store, name)
+        return cls(change.create(url, name, plan, params or {}, seed, budget, prices, known, rows, cols), name)
 
     @classmethod
     def open(cls, url: str | SQLStore, name: str) -> Study:
         """Come back to a study; if its batch is complete, the next one is worked out."""
-        study = cls(url if isinstance(url, SQLStore) else SQLStore(url, must_exist=True), name)
+        study = cls(SQLStore.of(url, must_exist=True), name)
         with contextlib.suppress(EntrywiseError):  # status() tells it; asking and telling raise it again
             study.advance()
         return study
@@ -301,7 +299,7 @@ class Study:
         """Rebuild the study that :meth:`export` wrote, under its own name or another."""
         from entrywise.study import portable
 
-        store = url if isinstance(url, SQLStore) else SQLStore(url)
+        store = SQLStore.of(url)
         return cls.open(store, portable.load(store, path, name))
 
     def run(self, oracle: Oracle, workers: int = 4, **options: Any) -> Any:
