@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -17,14 +18,15 @@ from entrywise.queries import Array, Seed
 from entrywise.results import Interval, LowRank
 
 
-class _Imputer(TransformerMixin, BaseEstimator):
+class _Imputer(TransformerMixin, BaseEstimator, ABC):
     """What both imputers share: columns put on one scale, equal rows merged, rows folded in."""
 
     scale: bool
     keep_empty_features: bool
 
+    @abstractmethod
     def _complete(self, seen: Observations, weights: Array) -> LowRank:
-        raise NotImplementedError
+        """Complete the scaled entries; a row of weight 2 counts as two."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the known entries of X, shape (n_samples, n_features); a row of weight 2 counts as two."""

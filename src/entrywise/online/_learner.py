@@ -11,6 +11,7 @@ import copy
 import io
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, Self
@@ -53,7 +54,7 @@ class Memory(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Learner:
+class Learner(ABC):
     """A frozen state that predicts entries of a -1/+1 matrix and learns from their labels."""
 
     trials: int = field(default=0, init=False)
@@ -72,12 +73,12 @@ class Learner:
         self._refuse()
         object.__setattr__(self, "_memory", self._empty())
 
-    def _refuse(self) -> None:
+    def _refuse(self) -> None:  # noqa: B027  not every learner has parameters to refuse
         """Raise ParameterError when a parameter is outside its domain."""
 
-    def _empty(self) -> Memory:
-        """Return a memory without events."""
-        raise NotImplementedError
+    @abstractmethod
+    def _empty(self) -> Memory | None:
+        """Return a memory without events; None where others remember."""
 
     def _current(self) -> Any:
         """Return a memory that is exactly this state's."""
@@ -203,7 +204,7 @@ class Learner:
         return found
 
 
-class Replayed:
+class Replayed(ABC):
     """Memory of a learner that looks at every trial: it keeps the trials and is made again by replaying them.
 
     A subclass says what it knows: ``score(i, j)``, a real number whose sign (0 counts as +) is the prediction, and
@@ -215,17 +216,17 @@ class Replayed:
         self._cols: list[int] = []
         self._labels: list[int] = []
 
+    @abstractmethod
     def fresh(self) -> Replayed:
         """Return an empty memory with the same parameters."""
-        raise NotImplementedError
 
+    @abstractmethod
     def score(self, i: int, j: int) -> float:
         """Return a real number whose sign is the prediction."""
-        raise NotImplementedError
 
+    @abstractmethod
     def absorb(self, i: int, j: int, y: int) -> None:
         """Learn the label of one entry."""
-        raise NotImplementedError
 
     @property
     def length(self) -> int:

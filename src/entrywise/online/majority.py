@@ -59,6 +59,9 @@ class Majority(Learner):
         object.__setattr__(self, "experts", experts)
         object.__setattr__(self, "losses", np.zeros(len(experts), np.int64))
 
+    def _empty(self) -> None:
+        return None  # its experts remember
+
     @property
     def params(self) -> dict[str, Any]:
         """The parameters it was made with, experts apart."""
