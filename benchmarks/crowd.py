@@ -20,7 +20,7 @@ from entrywise.apply.crowd import agreement_skills, consensus
 
 warnings.filterwarnings("ignore")
 SETS = ("bluebird", "rte", "sentiment", "dog", "wsd", "sp_amt", "web", "product", "sp", "trec")
-SEED = 90_210_7
+SEED = 61_116_02
 
 
 def draw(rng, n, W, v, k, kind, graph, shares=None):
@@ -113,10 +113,14 @@ def speed(bars):
     def same_model():
         return fit_full(Answers.of(item, worker, label), shares=True)
 
-    ours, found = cpu(lambda: consensus(item, worker, label), repeat=3)
+    ours = full_s = np.inf
+    for _ in range(8):  # one after the other, so that both see the same machine; the fewest seconds of each
+        seconds, found = cpu(lambda: consensus(item, worker, label))
+        ours = min(ours, seconds)
+        seconds, full = cpu(lambda: DawidSkene(n_iter=100).fit_predict(table))
+        full_s = min(full_s, seconds)
     alike, fitted = cpu(same_model, repeat=3)
     coin_s, coin = cpu(lambda: OneCoinDawidSkene(n_iter=100).fit_predict(table))
-    full_s, full = cpu(lambda: DawidSkene(n_iter=100).fit_predict(table), repeat=2)
     accuracy = [100 * np.mean(np.asarray(x) == truth) for x in (found.labels, fitted.q.argmax(axis=1), coin, full)]
     show(
         "200,000 labels, 2000 workers, CPU seconds",
@@ -128,9 +132,9 @@ def speed(bars):
             )
         ),
     )  # fmt: skip
+    bars.at_least("crowd-kit Dawid-Skene's seconds / ours (auto, with skills and intervals)", full_s / ours, 10)
     bars.at_least("crowd-kit OneCoin's seconds / ours (auto, with skills and intervals)", coin_s / ours, 10)
     bars.at_least("crowd-kit Dawid-Skene's seconds / ours (the same model)", full_s / alike, 10)
-    print(f"crowd-kit Dawid-Skene's seconds / ours (auto): {full_s / ours:.1f}")
 
 
 def skills(bars, draws):

@@ -56,17 +56,59 @@ def test_a_step_equals_the_dense_referee(k):
     table = np.log(rng.dirichlet(np.ones(k), (W, k)).transpose(0, 2, 1))
     prior = np.log(rng.dirichlet(np.ones(k)))
     q, counts = answers.votes.copy(), np.empty((W, k, k))
-    ds._table_step(answers, prior, table, q, counts)
+    ds.table_step(answers, prior, table, q, counts)
     want_q, want_counts = dense(answers, prior, table)
     np.testing.assert_allclose(q, want_q, atol=1e-12)
     np.testing.assert_allclose(counts, want_counts, atol=1e-10)
 
     gain = rng.normal(1, 1, W)
     q, hits = answers.votes.copy(), np.empty(W)
-    ds._coin_step(answers, prior, gain, q, hits)
+    ds.coin_step(answers, prior, gain, q, hits)
     want_q, want_counts = dense(answers, prior, np.eye(k)[None] * gain[:, None, None])
     np.testing.assert_allclose(q, want_q, atol=1e-12)
     np.testing.assert_allclose(hits, np.einsum("wcc->w", want_counts), atol=1e-10)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("fit", [ds.fit_coin, ds.fit_full])
+def test_jumps_end_where_plain_steps_end(k, fit, monkeypatch):
+    item, worker, label, _ = crowd(8, n=400, k=k)
+    answers = Answers.of(item, worker, label)
+    fast = fit(answers, shares=True, tol=1e-9, most=4000)
+
+    def plain(step, x, valid, tol, most, reach=1.0):
+        change, steps = np.inf, 0
+        while change >= tol and steps < most:
+            (x, change), steps = step(x), steps + 1
+        return x, steps
+
+    monkeypatch.setattr(ds, "climb", plain)
+    slow = fit(answers, shares=True, tol=1e-9, most=4000)
+    assert fast.iterations <= slow.iterations
+    np.testing.assert_allclose(fast.q, slow.q, atol=1e-4)
+    assert fast.evidence == pytest.approx(slow.evidence, abs=1e-3)
+
+
+def test_a_goal_out_of_reach_ends_a_fit_and_a_fit_can_go_on():
+    item, worker, label, _ = crowd(9, n=200)
+    answers = Answers.of(item, worker, label)
+    whole = ds.fit_full(answers, shares=False, tol=1e-8, most=2000)
+    assert ds.fit_full(answers, shares=False, tol=1e-8, goal=whole.evidence + 1e6).iterations == 3
+    coarse = ds.fit_full(answers, shares=False, tol=1e-2)
+    again = ds.fit_full(answers, coarse, shares=False, tol=1e-8, most=2000)
+    assert coarse.iterations < whole.iterations
+    assert again.evidence == pytest.approx(whole.evidence, abs=1e-3)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1, max_size=30), st.sampled_from([1, 10**7])
+)
+def test_patterns_are_the_distinct_rows(rows, scale):
+    votes = scale * np.array(rows)
+    found, inverse, many = ds._patterns(votes)
+    np.testing.assert_array_equal(found[inverse], votes)
+    assert len(np.unique(found, axis=0)) == len(found)
+    np.testing.assert_array_equal(many, np.bincount(inverse))
 
 
 def test_left_out_equals_the_posterior_without_that_answer():
@@ -76,6 +118,10 @@ def test_left_out_equals_the_posterior_without_that_answer():
     table = np.log(rng.dirichlet(np.ones(3), (len(answers.workers), 3)).transpose(0, 2, 1)).copy()
     prior, odds = np.log(np.array([0.2, 0.3, 0.5])), np.empty((len(answers), 3))
     jit.left_out(answers.start, answers.worker, answers.label, prior, table, False, odds)
+    for c in (2, 5):
+        assert jit.right_chance(answers.label[[c]], odds[[c]], 0.5)[0] == pytest.approx(
+            np.exp(0.5 * odds[c, answers.label[c]]) / np.exp(0.5 * odds[c]).sum()
+        )
     t = 7
     others = [s for s in range(answers.start[answers.item[t]], answers.start[answers.item[t] + 1]) if s != t]
     score = prior + sum(table[answers.worker[s], answers.label[s]] for s in others)

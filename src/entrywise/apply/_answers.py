@@ -70,8 +70,9 @@ class Answers:
                 f"labels must be of two classes or more, all {len(label)} answers say {str(class_names[0])!r}; "
                 "name the classes that nobody chose"
             )
-        order = np.argsort(item, kind="stable")
-        item, worker, label = item[order], worker[order], label[order]
+        if np.any(item[1:] < item[:-1]):
+            order = np.argsort(item, kind="stable")
+            item, worker, label = item[order], worker[order], label[order]
         item, worker, label = _once(item, worker, label, repeats, item_names, worker_names)
         start = np.zeros(len(item_names) + 1, np.int64)
         np.cumsum(np.bincount(item, minlength=len(item_names)), out=start[1:])
@@ -86,16 +87,28 @@ class Answers:
         return np.repeat(np.arange(len(self.items)), np.diff(self.start))
 
     @cached_property
+    def by_worker(self) -> tuple[Indices, Indices]:
+        """Where each worker's answers begin, shape (W + 1,), and the answers in order of worker."""
+        from entrywise.linalg import _jit_crowd as jit
+
+        first, order = jit.by_worker(self.worker, len(self.workers))
+        return np.asarray(first), np.asarray(order)
+
+    @cached_property
     def per_worker(self) -> Array:
         """How many answers each worker gave, as floats."""
         return np.bincount(self.worker, minlength=len(self.workers)).astype(np.float64)
 
     @cached_property
+    def tally(self) -> Indices:
+        """How often each item was given each class, shape (n, k)."""
+        n, k = len(self.items), len(self.classes)
+        return np.bincount(self.item * k + self.label, minlength=n * k).reshape(n, k)
+
+    @cached_property
     def votes(self) -> Array:
         """Share of each class among an item's answers, shape (n, k)."""
-        n, k = len(self.items), len(self.classes)
-        counts = np.bincount(self.item * k + self.label, minlength=n * k).reshape(n, k)
-        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+        return np.asarray(self.tally / np.diff(self.start)[:, None])
 
     @cached_property
     def code(self) -> NDArray[np.int32]:
@@ -132,14 +145,11 @@ def _column(values: ArrayLike, name: str) -> Names:
 
 def _number(names: Names) -> tuple[Indices, Names]:
     """Return the names as numbers, in order of appearance."""
+    from entrywise.linalg import _jit_crowd as jit
+
     if names.dtype.kind in "iu" and len(names) and names.min() >= 0 and names.max() <= 4 * len(names) + 1000:
-        first = np.full(int(names.max()) + 1, len(names), np.int64)
-        first[names[::-1]] = np.arange(len(names) - 1, -1, -1)
-        present = np.flatnonzero(first < len(names))
-        unique = present[np.argsort(first[present])]
-        place = np.empty(len(first), np.int64)
-        place[unique] = np.arange(len(unique))
-        return place[names], names[first[unique]]
+        found, first = jit.number(names.astype(np.int64), int(names.max()) + 1)
+        return np.asarray(found), names[first]
     code: dict[Any, int] = {}
     listed = names.tolist()
     found = np.fromiter((code.setdefault(x, len(code)) for x in listed), np.int64, len(listed))
@@ -162,13 +172,15 @@ def _once(
     item: Indices, worker: Indices, label: Indices, repeats: Repeats, items: Names, workers: Names
 ) -> tuple[Indices, Indices, Indices]:
     """Let each worker speak once an item."""
+    from entrywise.linalg import _jit_crowd as jit
+
     if repeats not in ("refuse", "first", "last", "keep"):
         raise ParameterError(f"repeats must be refuse, first, last or keep, got {repeats!r}")
+    if repeats == "keep" or not jit.repeated(item, worker, len(workers)):
+        return item, worker, label
     key = item * len(workers) + worker
     order = np.argsort(key, kind="stable")
     same = key[order][1:] == key[order][:-1]
-    if repeats == "keep" or not same.any():
-        return item, worker, label
     if repeats == "refuse":
         t = order[1:][same][0]
         raise DataError(

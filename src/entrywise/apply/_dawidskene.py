@@ -9,21 +9,19 @@ Five models, from stiff to supple: ``vote`` (one skill for all), ``one-coin`` (o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import entr, gammaln
 
 from entrywise.apply._answers import Answers
-from entrywise.queries import Array
+from entrywise.queries import Array, Indices
 
 STRENGTH = (0.3, 1000.0)  # bounds of the prior's strength, in answers
-MARGIN, FINE, LEAST = 0.04, 0.02, 8.0  # nats an item that a suppler model must gain, and nats in all
-CLEAR = 3.0  # nats in all that skills must gain over the vote
-ENOUGH = (
-    30  # answers: half of all must come from workers who gave as many, or one skill a worker is all that is learned
-)
-TABLE_LIMIT = 20_000_000  # numbers in the confusion matrices
+LAST = 4  # fixed-point steps of the prior's strength before evidence is told
+AGAIN = 16.0  # how far a fit that goes on may jump at first
+SAME = 0.02  # mean distance at which two posteriors are one
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,159 +61,255 @@ def learn_strength(counts: Array, prior: Array, steps: int = 4) -> Array:
 
 
 def fit_vote(answers: Answers, tol: float = 1e-4, most: int = 50) -> Fit:
-    """All workers have one skill in common: the vote, with a posterior."""
-    from entrywise.linalg import _jit_crowd as jit
+    """All workers have one skill in common: the vote, with a posterior. Items with equal counts are one."""
+    n, k = answers.tally.shape
+    total = float(len(answers))
+    votes, inverse, many = _patterns(answers.tally)
+    q, size = votes / votes.sum(axis=1, keepdims=True), np.ones((k, 1))
+    p, gain = 0.5, 0.0
 
-    n, k = answers.votes.shape
-    W, total = len(answers.workers), float(len(answers))
-    q, hits, prior = answers.votes.copy(), np.empty(W), np.full(k, -np.log(k))
-    jit.coin_counts(answers.start, answers.worker, answers.label, q, hits)
-    for step in range(1, most + 1):
-        p = (hits.sum() + 1.0) / (total + 2.0)
-        gain = np.full(W, np.log(p / (1.0 - p)) + np.log(k - 1.0))
-        change = _coin_step(answers, prior, gain, q, hits)
-        iterations = step
-        if change < tol:
-            break
-    right = hits.sum()
-    evidence = _entropy(q) - n * np.log(k) - (total - right) * np.log(k - 1.0)
+    def step(x: Array) -> tuple[Array, float]:
+        nonlocal p, gain, q
+        p = (float(x[0]) + 1.0) / (total + 2.0)
+        gain = np.log(p / (1.0 - p)) + np.log(k - 1.0)
+        new = np.exp(gain * (votes - votes.max(axis=1, keepdims=True)))
+        new /= new @ size
+        change, q = float(many @ np.abs(new - q).sum(axis=1)) / n, new
+        return np.array([float(many @ (new * votes).sum(axis=1))]), change
+
+    x = np.array([float(many @ (q * votes).sum(axis=1))])
+    x, iterations = climb(step, x, lambda x: np.clip(x, 0.0, total), tol, most)
+    right = float(x[0])
+    evidence = float(many @ entr(q).sum(axis=1)) - n * np.log(k) - (total - right) * np.log(k - 1.0)
     evidence += float(_log_beta(np.array([right + 1.0, total - right + 1.0]), 0))
     strength = np.array([p, 1.0 - p]) * STRENGTH[1]
-    return Fit("vote", False, q, evidence, prior, gain[:, None, None], hits, strength, iterations)
+    every = q[inverse]
+    gains = np.full((len(answers.workers), 1, 1), gain)
+    return Fit(
+        "vote", False, every, evidence, np.full(k, -np.log(k)), gains, coin_counts(answers, every), strength, iterations
+    )
 
 
-def fit_coin(answers: Answers, start: Array | None = None, *, shares: bool, tol: float = 1e-4, most: int = 200) -> Fit:
-    """Every worker is right with a chance of its own, whatever the class."""
-    from entrywise.linalg import _jit_crowd as jit
+def _patterns(votes: Indices) -> tuple[Indices, Indices, Array]:
+    """Distinct rows of counts, the row of each item, and how many items have it."""
+    k, base = votes.shape[1], int(votes.max()) + 1
+    if base**k > 2**62:
+        rows, inverse, many = np.unique(votes, axis=0, return_inverse=True, return_counts=True)
+        return rows, inverse.ravel(), many.astype(np.float64)
+    power = base ** np.arange(k)
+    code = votes[:, 0].copy()
+    for c in range(1, k):
+        code += votes[:, c] * power[c]
+    if base**k <= 4 * len(votes):
+        count = np.bincount(code)
+        codes = np.flatnonzero(count)
+        inverse, many = (np.cumsum(count > 0) - 1)[code], count[codes]
+    else:
+        codes, inverse, many = np.unique(code, return_inverse=True, return_counts=True)
+    return (codes[:, None] // power) % base, inverse, many.astype(np.float64)
 
-    k = len(answers.classes)
+
+def fit_coin(
+    answers: Answers, start: Array | Fit | None = None, *, shares: bool, tol: float = 1e-4, most: int = 200,
+    near: Array | None = None,
+) -> Fit:  # fmt: skip
+    """Every worker is right with a chance of its own, whatever the class.
+
+    `start` is a posterior of the items, or a fit to go on from. With `near`, it also ends where the posterior comes
+    that close to `near`: it is on the way there.
+    """
+    W, k = len(answers.workers), len(answers.classes)
     given = answers.per_worker
-    q, hits = (answers.votes if start is None else start).copy(), np.empty(len(given))
-    strength = np.array([2.8, 1.2])
-    jit.coin_counts(answers.start, answers.worker, answers.label, q, hits)
-    for step in range(1, most + 1):
-        strength = learn_strength(np.column_stack([hits, given - hits])[:, :, None], strength[:, None])[:, 0]
-        p = (hits + strength[0]) / (given + strength.sum())
-        gain, prior = np.log(p / (1.0 - p)) + np.log(k - 1.0), _log_shares(q, shares)
-        change = _coin_step(answers, prior, gain, q, hits)
-        iterations = step
-        if change < tol:
-            break
+    q, hits = _begin(answers, start), np.empty(W)
+    if isinstance(start, Fit) and start.model == "one-coin":
+        x = np.concatenate([start.counts, _totals(q), np.log(start.strength)])
+    else:
+        x = np.concatenate([coin_counts(answers, q), _totals(q), np.log([2.8, 1.2])])
+    gain, prior, entropy = np.empty(W), np.empty(k), 0.0
+
+    def step(x: Array) -> tuple[Array, float]:
+        nonlocal gain, prior, entropy
+        N = np.column_stack([x[:W], given - x[:W]])[:, :, None]
+        strength = learn_strength(N, np.exp(x[-2:, None]))[:, 0]
+        p = (x[:W] + strength[0]) / (given + strength.sum())
+        gain, prior = np.log(p / (1.0 - p)) + np.log(k - 1.0), _log_shares(x[W:-2], shares)
+        change, entropy = coin_step(answers, prior, gain, q, hits)
+        return np.concatenate([hits, _totals(q), np.log(strength)]), change if near is None else min(
+            change, apart(q, near)
+        )
+
+    low, top = np.r_[np.zeros(W + k), -7.0, -7.0], np.r_[given, np.full(k, float(len(q))), 7.0, 7.0]
+    x, iterations = climb(step, x, lambda x: np.clip(x, low, top), tol, most, AGAIN if isinstance(start, Fit) else 1.0)
     N = np.column_stack([hits, given - hits])
-    evidence = _entropy(q) + float((_log_beta(N + strength, 1) - _log_beta(strength, 0)).sum())
+    strength = learn_strength(N[:, :, None], np.exp(x[-2:, None]), LAST)[:, 0]
+    evidence = entropy + float((_log_beta(N + strength, 1) - _log_beta(strength, 0)).sum())
     evidence += -float(N[:, 1].sum()) * np.log(k - 1.0) + _share_evidence(q, shares)
     return Fit("one-coin", shares, q, evidence, prior, gain[:, None, None], hits, strength, iterations)
 
 
-def fit_full(answers: Answers, start: Array | None = None, *, shares: bool, tol: float = 1e-4, most: int = 200) -> Fit:
-    """Every worker has a confusion matrix of its own."""
-    from entrywise.linalg import _jit_crowd as jit
+def fit_full(
+    answers: Answers, start: Array | Fit | None = None, *, shares: bool, tol: float = 1e-4, most: int = 200,
+    near: Array | None = None, goal: float = -np.inf,
+) -> Fit:  # fmt: skip
+    """Every worker has a confusion matrix of its own; `start` and `near` as in :func:`fit_coin`.
 
-    k = len(answers.classes)
-    q, counts = (answers.votes if start is None else start).copy(), np.empty((len(answers.workers), k, k))
-    jit.table_counts(answers.start, answers.worker, answers.label, q, counts)
-    pooled = counts.sum(axis=0) + 0.1  # (answer, truth)
-    strength = 4.0 * pooled / pooled.sum(axis=0)
-    for step in range(1, most + 1):
-        strength = learn_strength(counts, strength)
-        table = counts + strength
+    It is left, from the third step on, when the evidence, were it to rise ten times as much as by the last step, would
+    still be below `goal`.
+    """
+    W, k = len(answers.workers), len(answers.classes)
+    q, counts = _begin(answers, start), np.empty((W, k, k))
+    size = W * k * k
+    if isinstance(start, Fit) and not start.coin:
+        first, strength = start.counts, start.strength
+    else:
+        first = _table_counts(answers, q)
+        pooled = first.sum(axis=0) + 0.1  # (answer, truth)
+        strength = 4.0 * pooled / pooled.sum(axis=0)
+    x = np.concatenate([first.ravel(), _totals(q), np.log(strength).ravel()])
+    table, prior, entropy = np.empty((W, k, k)), np.empty(k), 0.0
+    told: list[float] = []
+
+    def evidence(strength: Array) -> float:
+        return (
+            entropy
+            + float((_log_beta(counts + strength, 1) - _log_beta(strength, 0)).sum())
+            + _share_evidence(q, shares)
+        )
+
+    def step(x: Array) -> tuple[Array, float]:
+        nonlocal table, prior, entropy
+        before = x[:size].reshape(W, k, k)
+        strength = learn_strength(before, np.exp(x[size + k :]).reshape(k, k))
+        table = before + strength
         table = np.log(table) - np.log(table.sum(axis=1, keepdims=True))
-        prior = _log_shares(q, shares)
-        change = _table_step(answers, prior, table, q, counts)
-        iterations = step
-        if change < tol:
-            break
-    evidence = _entropy(q) + float((_log_beta(counts + strength, 1) - _log_beta(strength, 0)).sum())
-    return Fit(
-        "dawid-skene", shares, q, evidence + _share_evidence(q, shares), prior, table, counts, strength, iterations
-    )
+        prior = _log_shares(x[size : size + k], shares)
+        change, entropy = table_step(answers, prior, table, q, counts)
+        if goal > -np.inf:
+            told.append(evidence(strength) if told else -np.inf)
+            if len(told) > 2 and told[-1] + 10.0 * max(told[-1] - told[-2], 0.0) < goal:
+                change = 0.0
+        return np.concatenate([counts.ravel(), _totals(q), np.log(strength).ravel()]), change if near is None else min(
+            change, apart(q, near)
+        )
+
+    def valid(x: Array) -> Array:
+        x = np.concatenate([np.maximum(x[: size + k], 0.0), np.clip(x[size + k :], -7.0, 7.0)])
+        part = x[:size].reshape(W, k, k)  # over the truths it sums to how often the worker gave the answer
+        part *= (answers.said / np.maximum(part.sum(axis=2), 1e-300))[:, :, None]
+        return x
+
+    x, iterations = climb(step, x, valid, tol, most, AGAIN if isinstance(start, Fit) else 1.0)
+    strength = learn_strength(counts, np.exp(x[size + k :]).reshape(k, k), LAST)
+    return Fit("dawid-skene", shares, q, evidence(strength), prior, table, counts, strength, iterations)
 
 
-def choose(answers: Answers, rank_one: Array | None = None, shares: str = "auto") -> tuple[Fit, dict[str, float]]:
-    """Return the model that the answers ask for, and the evidence of all.
+def climb(
+    step: Callable[[Array], tuple[Array, float]], x: Array, valid: Callable[[Array], Array], tol: float, most: int,
+    reach: float = 1.0,
+) -> tuple[Array, int]:  # fmt: skip
+    """Repeat ``x, change = step(x)`` until the change is below `tol`, jumping ahead after every two steps.
 
-    With few answers a worker only ``vote`` and ``one-coin`` with equal shares compete: they do not fall below the
-    majority vote. Else confusion matrices must gain `MARGIN` nats an item over one coin. Free class shares and a bias common to all
-    workers explain the same surplus of one answer, and where the answers cannot tell them apart neither is used:
-    free shares must gain `MARGIN` over equal ones, and `FINE` over the rival.
+    The squared extrapolation of Varadhan and Roland (2008), SqS3: as far as the two steps say the sequence still
+    goes; a jump is at most four times as long as the longest before, and the first at most `reach`: 1 is none.
     """
-    n = len(answers.items)
-    wide, fine = max(MARGIN * n, LEAST), max(FINE * n, LEAST / 2)
-    many = float(answers.per_worker[answers.per_worker >= ENOUGH].sum()) >= 0.5 * len(answers)
-    small = len(answers.workers) * len(answers.classes) ** 2 <= TABLE_LIMIT
-    free = [False, True][: 1 + many] if shares == "auto" else [shares == "free"]
-    coins = [fit_coin(answers, shares=f) for f in free]
-    fulls = [fit_full(answers, shares=f) for f in free] if small and many else []
-    vote = fit_vote(answers)
-    fits = [vote, *coins, *fulls]
-    found = coins[0] if coins[0].evidence > vote.evidence + CLEAR else vote
-    best = max(found, coins[-1], key=_evidence)
-    if fulls and max(f.evidence for f in fulls) > best.evidence + wide:
-        found = fulls[-1] if fulls[-1].evidence > fulls[0].evidence + fine else fulls[0]
-    elif coins[-1].evidence > max([found.evidence + wide] + [f.evidence + fine for f in fulls[:-1]]):
-        found = coins[-1]
-    if rank_one is not None and found.model != "vote":
-        found = refit(answers, found, rank_one)
-    return found, {f.name: float(f.evidence) for f in sorted(fits, key=_evidence)}
+    steps = 0
+    while True:
+        one, change = step(x)
+        steps += 1
+        if change < tol or steps >= most:
+            return one, steps
+        two, change = step(one)
+        steps += 1
+        if change < tol or steps >= most:
+            return two, steps
+        r = one - x
+        v = two - one - r
+        bend = float(v @ v)
+        far = max(1.0, float(np.sqrt(r @ r / bend))) if bend > 0 else 1.0
+        if far >= reach:
+            far, reach = reach, 4.0 * reach
+        x = two if far == 1.0 else valid(x + 2.0 * far * r + far**2 * v)
 
 
-def refit(answers: Answers, found: Fit, start: Array) -> Fit:
-    """Fit the same model from another start too, and keep the higher evidence.
+def _begin(answers: Answers, start: Array | Fit | None) -> Array:
+    if isinstance(start, Fit):
+        return start.q.copy()
+    return (answers.votes if start is None else start).copy()
 
-    Turning all workers of a neighbourhood upside down explains their answers as well as before; so the other
-    start must not part from the vote by more than `FINE` of the answers.
+
+def apart(q: Array, other: Array) -> float:
+    """Mean over the items of how far two posteriors lie apart; 0 when that is below `SAME`."""
+    mean = float(np.abs(q - other).sum()) / len(q)
+    return 0.0 if mean < SAME else mean
+
+
+def coin_counts(answers: Answers, q: Array) -> Array:
+    """Expected right answers of each worker."""
+    from entrywise.linalg import _jit_crowd as jit
+
+    hits = np.empty(len(answers.workers))
+    jit.coin_counts(answers.start, answers.worker, answers.label, q, hits)
+    return hits
+
+
+def _table_counts(answers: Answers, q: Array) -> Array:
+    from entrywise.linalg import _jit_crowd as jit
+
+    k = q.shape[1]
+    counts = np.empty((len(answers.workers), k, k))
+    jit.table_counts(answers.start, answers.worker, answers.label, q, counts)
+    return counts
+
+
+def coin_step(answers: Answers, prior: Array, gain: Array, q: Array, hits: Array) -> tuple[float, float]:
+    """One pass with each worker's gain in nats: overwrites the posterior and the expected right answers.
+
+    Returns the mean change of the posterior, and its entropy.
     """
-    again = (fit_coin if found.coin else fit_full)(answers, start, shares=found.shares)
-    items = np.arange(len(answers.items))
-    with_vote = [float(answers.votes[items, f.q.argmax(axis=1)].mean()) for f in (found, again)]
-    return again if again.evidence > found.evidence and with_vote[1] >= with_vote[0] - FINE else found
-
-
-def _coin_step(answers: Answers, prior: Array, gain: Array, q: Array, hits: Array) -> float:
     from entrywise.linalg import _jit_crowd as jit
 
     if q.shape[1] > 2:
-        return float(jit.coin_step(answers.start, answers.worker, answers.label, prior, gain, q, hits))
-    ones = np.empty(2 * len(gain))
-    weight = np.column_stack([-gain, gain]).ravel()
-    change = jit.binary_step(answers.start, answers.code, prior[1] - prior[0], weight, q, ones)
+        change, entropy = jit.coin_step(answers.start, answers.worker, answers.label, prior, gain, q, hits)
+        return float(change), float(entropy)
+    ones, weight = np.empty(2 * len(gain)), np.empty(2 * len(gain))
+    weight[::2], weight[1::2] = -gain, gain
+    change, entropy = jit.binary_step(answers.start, answers.code, prior[1] - prior[0], weight, q, ones)
     hits[:] = answers.said[:, 0] - ones[::2] + ones[1::2]
-    return float(change)
+    return float(change), float(entropy)
 
 
-def _table_step(answers: Answers, prior: Array, table: Array, q: Array, counts: Array) -> float:
+def table_step(answers: Answers, prior: Array, table: Array, q: Array, counts: Array) -> tuple[float, float]:
+    """One pass with log confusion tables, as :func:`coin_step`; overwrites the expected counts."""
     from entrywise.linalg import _jit_crowd as jit
 
     if q.shape[1] > 2:
-        return float(jit.table_step(answers.start, answers.worker, answers.label, prior, table, q, counts))
+        change, entropy = jit.table_step(answers.start, answers.worker, answers.label, prior, table, q, counts)
+        return float(change), float(entropy)
     ones = np.empty(2 * len(table))
     weight = (table[:, :, 1] - table[:, :, 0]).ravel()
-    change = jit.binary_step(answers.start, answers.code, prior[1] - prior[0], weight, q, ones)
+    change, entropy = jit.binary_step(answers.start, answers.code, prior[1] - prior[0], weight, q, ones)
     counts[:, :, 1] = np.minimum(ones.reshape(-1, 2), answers.said)
     counts[:, :, 0] = answers.said - counts[:, :, 1]
-    return float(change)
+    return float(change), float(entropy)
 
 
-def _entropy(q: Array) -> float:
-    return float(entr(q).sum())
+def _totals(q: Array) -> Array:
+    """Expected number of items of each class."""
+    return np.asarray(np.ones(len(q)) @ q)
 
 
-def _evidence(fit: Fit) -> float:
-    return fit.evidence
-
-
-def _log_shares(q: Array, shares: bool) -> Array:
+def _log_shares(count: Array, shares: bool) -> Array:
+    """Log shares of the classes from the expected number of items in each."""
     if not shares:
-        return np.full(q.shape[1], -np.log(q.shape[1]))
-    count = np.ones(len(q)) @ q + 1.0
-    return np.asarray(np.log(count / count.sum()))
+        return np.full(len(count), -np.log(len(count)))
+    return np.asarray(np.log((count + 1.0) / (count + 1.0).sum()))
 
 
 def _share_evidence(q: Array, shares: bool) -> float:
     n, k = q.shape
     if not shares:
         return float(-n * np.log(k))
-    return float(_log_beta(q.sum(axis=0) + 1.0, 0) - _log_beta(np.ones(k), 0))
+    return float(_log_beta(_totals(q) + 1.0, 0) - _log_beta(np.ones(k), 0))
 
 
 def _log_beta(a: Array, axis: int) -> Array:

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from entrywise.apply._agreement import Skills, rank_one_skills
 from entrywise.apply._answers import Answers, Names, Repeats
-from entrywise.apply._dawidskene import TABLE_LIMIT, Fit, choose, fit_coin, fit_full, fit_vote, refit
+from entrywise.apply._dawidskene import Fit, coin_step, fit_coin, fit_full, fit_vote
+from entrywise.apply._race import TABLE_LIMIT, choose, refit
 from entrywise.exceptions import NotIdentifiable, ParameterError
 from entrywise.queries import Array, Indices
 from entrywise.results import Interval, Result
@@ -23,7 +24,7 @@ from entrywise.results import Interval, Result
 Model = Literal["auto", "vote", "one-coin", "dawid-skene"]
 Shares = Literal["auto", "equal", "free"]
 SHRINK = 20.0  # pseudo-answers at the mean skill, for the rank-one start
-TESTED = 20_000  # answers set aside to choose the exponent of the confidence
+TESTED = 10_000  # answers set aside to choose the exponent of the confidence
 FIRM = 5.0  # most answers that the crowd's common law may weigh in a worker's skill
 
 
@@ -177,17 +178,18 @@ def majority_vote(
 
 
 def _consensus(data: Answers, model: Model, shares: Shares) -> Consensus:
-    rank_one = rank_one_skills(data, SHRINK)
+    rank_one = rank_one_skills(data, SHRINK, exact=False)
     fit, evidence = _fit(data, model, shares, _start(data, rank_one))
     right, temper = _leave_out(data, fit)
     skill, deviation = _skills(data, fit, right, rank_one)
     informed, spread = _informed(data, fit, skill, deviation)
-    q = fit.q**temper
-    q /= q.sum(axis=1, keepdims=True)
+    q = fit.q if temper == 1.0 else fit.q**temper
+    q = q / (q @ np.ones((q.shape[1], 1)))
     best = _argmax(fit.q, data)
     confidence = q[np.arange(len(best)), best]
     alone = ~data.shared
-    confidence[np.bincount(data.item, ~np.isnan(skill)[data.worker], len(best)) == 0] = np.nan
+    if np.isnan(skill).any():
+        confidence[np.bincount(data.item, ~np.isnan(skill)[data.worker], len(best)) == 0] = np.nan
     kinds = _kinds(informed, spread, data, np.isnan(skill))
     _, size = np.unique(rank_one.component, return_counts=True)
     report = {
@@ -232,14 +234,11 @@ def _fit(data: Answers, model: Model, shares: Shares, start: Array) -> tuple[Fit
 
 def _start(data: Answers, rank_one: Skills) -> Array:
     """Posterior of the items under one coin with the rank-one skills."""
-    from entrywise.linalg import _jit_crowd as jit
-
     k = len(data.classes)
     s = np.clip(np.where(np.isnan(rank_one.skill), 0.3, rank_one.skill), -0.95, 0.95)
     p = np.clip((1.0 + (k - 1.0) * s) / k, 0.02, 0.98)
-    q, hits = data.votes.copy(), np.empty(len(data.workers))
-    gain = np.log(p / (1.0 - p)) + np.log(k - 1.0)
-    jit.coin_step(data.start, data.worker, data.label, np.zeros(k), gain, q, hits)
+    q = data.votes.copy()
+    coin_step(data, np.zeros(k), np.log(p / (1.0 - p)) + np.log(k - 1.0), q, np.empty(len(p)))
     return q
 
 
@@ -259,13 +258,8 @@ def _leave_out(data: Answers, fit: Fit) -> tuple[Array, float]:
         said[np.arange(len(some)), label] = ratio / (1.0 + ratio)
     else:
         said = np.exp(fit.table[worker, label])  # (some, truth)
-    best, temper = -np.inf, 1.0
-    for power in (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1):
-        q = np.exp(power * odds[some])
-        chance = (q * said).sum(axis=1) / q.sum(axis=1)
-        score = float(np.log(np.maximum(chance, 1e-300)).sum())
-        if score > best:
-            best, temper = score, power
+    powers = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1)  # all: the score may have several peaks
+    temper = max(powers, key=lambda power: float(jit.predicted(odds, said, some, power)))
     return np.asarray(jit.right_chance(data.label, odds, temper)), temper
 
 
@@ -276,10 +270,11 @@ def _skills(data: Answers, fit: Fit, right: Array, rank_one: Skills) -> tuple[Ar
     W, k = len(data.workers), len(data.classes)
     prior = fit.strength if fit.model == "one-coin" else fit_coin(data, fit.q, shares=fit.shares, most=5).strength
     prior = prior * min(1.0, FIRM / float(prior.sum()))
-    several = np.flatnonzero(np.diff(data.start)[data.item] > 1)
-    order = several[np.argsort(data.worker[several], kind="stable")]
-    first = np.zeros(W + 1, np.int64)
-    np.cumsum(np.bincount(data.worker[several], minlength=W), out=first[1:])
+    first, order = data.by_worker
+    size = np.diff(data.start)
+    if size.min() < 2:  # an item's only answer is judged by nobody
+        several = size[data.item[order]] > 1
+        first, order = np.r_[0, np.cumsum(several)][first], order[several]
     mean, deviation = np.empty(W), np.empty(W)
     a, b = (max(float(x), 1.0) for x in prior)
     jit.skill_moments(first, right[order], 1.0 / (k - 1.0), a, b, mean, deviation)
@@ -317,5 +312,9 @@ def _argmax(q: Array, data: Answers) -> Indices:
     """The likeliest class of each item; ties go to the class chosen most overall."""
     often = np.bincount(data.label, minlength=len(data.classes))
     order = np.argsort(-often, kind="stable")
-    near = q[:, order] >= q.max(axis=1, keepdims=True) - 1e-9
-    return np.asarray(order[near.argmax(axis=1)], np.int64)
+    best, top = np.full(len(q), order[0]), q[:, order[0]].copy()
+    for c in order[1:]:
+        better = q[:, c] > top + 1e-9
+        best[better] = c
+        np.maximum(top, q[:, c], out=top)
+    return np.asarray(best, np.int64)

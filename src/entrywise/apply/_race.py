@@ -1,0 +1,102 @@
+"""Which model of a crowd the answers ask for: a race of Dawid-Skene models, decided by their evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from entrywise.apply._answers import Answers
+from entrywise.apply._dawidskene import SAME, Fit, apart, fit_coin, fit_full, fit_vote
+from entrywise.queries import Array
+
+MARGIN, FINE, LEAST = 0.04, 0.02, 8.0  # nats an item that a suppler model must gain, and nats in all
+CLEAR = 3.0  # nats in all that skills must gain over the vote
+ENOUGH = 30  # half of the answers must come from workers who gave as many, or one skill a worker is all that is learned
+COARSE, CLOSE = 2e-3, 0.01  # mean change at which the race ends; nats an item it may err by
+TABLE_LIMIT = 20_000_000  # numbers in the confusion matrices
+
+
+def choose(answers: Answers, rank_one: Array | None = None, shares: str = "auto") -> tuple[Fit, dict[str, float]]:
+    """Return the model that the answers ask for, and the evidence of all.
+
+    With few answers a worker only ``vote`` and ``one-coin`` with equal shares compete: they do not fall below the
+    majority vote. Else confusion matrices must gain `MARGIN` nats an item over one coin. Free class shares and a bias common to all
+    workers explain the same surplus of one answer, and where the answers cannot tell them apart neither is used:
+    free shares must gain `MARGIN` over equal ones, and `FINE` over the rival.
+
+    All models race coarsely first; where no choice hangs on less than `CLOSE` nats an item, only the winner goes on.
+    """
+    many = float(answers.per_worker[answers.per_worker >= ENOUGH].sum()) >= 0.5 * len(answers)
+    small = len(answers.workers) * len(answers.classes) ** 2 <= TABLE_LIMIT
+    free = [False, True][: 1 + many] if shares == "auto" else [shares == "free"]
+    n = len(answers.items)
+    vote = fit_vote(answers)
+    coins = [fit_coin(answers, vote.q, shares=free[0], tol=COARSE)]
+    coins += [fit_coin(answers, coins[0], shares=f, tol=COARSE) for f in free[1:]]
+    fulls: list[Fit] = []
+    if small and many:
+        alike = coins[-1].evidence < coins[0].evidence + FINE * n  # else equal shares tell nothing of free ones
+        goal = coins[0].evidence + (MARGIN - CLOSE) * n if alike else -np.inf
+        fulls = [fit_full(answers, vote.q, shares=free[0], tol=COARSE, goal=goal)]
+        if fulls[0].evidence > goal:
+            fulls += [fit_full(answers, fulls[0] if alike else vote.q, shares=f, tol=COARSE) for f in free[1:]]
+    fits = [[vote], coins, fulls]
+    found, slack = _decide(fits, n)
+    if slack < CLOSE * n:
+        fits = [[polish(answers, f) for f in kind] for kind in fits]
+        found, _ = _decide(fits, n)
+    else:
+        found = polish(answers, found)
+    if rank_one is not None and found.model != "vote":
+        found = refit(answers, found, rank_one)
+    every = [f for kind in fits for f in kind]
+    return found, {f.name: float(f.evidence) for f in sorted(every, key=_evidence)}
+
+
+def _decide(fits: list[list[Fit]], n: int) -> tuple[Fit, float]:
+    """Return the model that the evidence asks for, and the nats by which the nearest decision was taken."""
+    (vote,), coins, fulls = fits
+    wide, fine = max(MARGIN * n, LEAST), max(FINE * n, LEAST / 2)
+    slack = np.inf
+
+    def beats(a: float, b: float) -> bool:
+        nonlocal slack
+        slack = min(slack, abs(a - b))
+        return a > b
+
+    found = coins[0] if beats(coins[0].evidence, vote.evidence + CLEAR) else vote
+    best = max(found, coins[-1], key=_evidence)
+    if fulls and beats(max(f.evidence for f in fulls), best.evidence + wide):
+        if len(fulls) > 1:
+            return fulls[int(beats(fulls[1].evidence, fulls[0].evidence + fine))], slack
+        return fulls[0], slack
+    if len(coins) > 1 and beats(
+        coins[1].evidence, max([found.evidence + wide] + [f.evidence + fine for f in fulls[:-1]])
+    ):
+        found = coins[1]
+    return found, slack
+
+
+def polish(answers: Answers, found: Fit) -> Fit:
+    """Go on with a coarse fit until it has converged."""
+    if found.model == "vote":
+        return found
+    return (fit_coin if found.coin else fit_full)(answers, found, shares=found.shares)
+
+
+def refit(answers: Answers, found: Fit, start: Array) -> Fit:
+    """Fit the same model from another start too, and keep the higher evidence.
+
+    Turning all workers of a neighbourhood upside down explains their answers as well as before; so the other
+    start must not part from the vote by more than `FINE` of the answers. Where it leads to the same place it is left.
+    """
+    fit = fit_coin if found.coin else fit_full
+    again = fit(answers, start, shares=found.shares, near=found.q)
+    if apart(again.q, found.q) < SAME:
+        return found
+    items = np.arange(len(answers.items))
+    with_vote = [float(answers.votes[items, f.q.argmax(axis=1)].mean()) for f in (found, again)]
+    return again if again.evidence > found.evidence and with_vote[1] >= with_vote[0] - FINE else found
+
+
+def _evidence(fit: Fit) -> float:
+    return fit.evidence
