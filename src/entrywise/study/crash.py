@@ -113,8 +113,10 @@ def torture(
                 if done < kills and crew[k].is_alive():
                     if strike is None:
                         os.kill(crew[k].pid, signal.SIGKILL)
-                    else:
+                    elif len(list(Path(folder).iterdir())) == workers:  # all of them are at work
                         strike()
+                    else:
+                        continue
                     done += 1
                 for k, process in enumerate(crew):
                     if not process.is_alive() and not study.finished:
