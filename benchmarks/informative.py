@@ -41,6 +41,11 @@ def alpaca():
     return np.load(DATA / "alpaca-eval" / "preferences.npz")["preference"].astype(float)
 
 
+def alpaca_filled():
+    A = alpaca()
+    return np.where(np.isnan(A), np.nanmean(A), A)
+
+
 def jester():
     q = np.load(DATA / "jester_1" / "jester1.npz")["ratings_x100"]
     R = np.where(q == -32768, np.nan, q / 100.0)
@@ -96,7 +101,8 @@ def coverage(bars, name, A, price, share, low, high, seeds):
         interval = found.interval(i, j, 0.9)
         cells.append(float(np.mean((interval.low <= A[i, j]) & (A[i, j] <= interval.high))))
         if known.all():
-            found_scores = scores(found, Bought.from_run(run), 0.9)
+            bill = Bought.from_run(run)
+            found_scores = scores(found, bill, 0.9, run.prices)
             means.append(float(np.mean((found_scores.low <= A.mean(axis=1)) & (A.mean(axis=1) <= found_scores.high))))
     show(f"{name}, {share:.3g}: coverage of 90 % intervals", ("", "mean", "lowest", "highest"),
          [("cells", float(np.mean(cells)), min(cells), max(cells))]
@@ -131,8 +137,7 @@ def one_round(m, n, share):
 
 
 def winners(bars, seeds, python):
-    A = alpaca()
-    A = np.where(np.isnan(A), np.nanmean(A), A)
+    A = alpaca_filled()
     best, right, seconds = int(A.mean(axis=1).argmax()), 0, 0.0
     for seed in seeds:
         plan = most_informative(A.shape, budget=float(int(0.05 * A.size)), goal="best", rank=1, rng=seed)
@@ -201,7 +206,7 @@ def main():
     if "runtime" in cases:
         compare(bars, "Oboe by runtime", *oboe(), (0.005, 0.01, 0.05), (-9, -10, -5), "random", seeds)
     if "coverage" in cases:
-        for name, A in (("Oboe", oboe()[0]), ("KIBA", kiba()), ("Jester", jester())):
+        for name, A in (("Oboe", oboe()[0]), ("KIBA", kiba()), ("Jester", jester()), ("AlpacaEval", alpaca_filled())):
             coverage(bars, name, A, None, 0.1, 0.885, 0.915, seeds)
         coverage(bars, "Oboe by runtime", *oboe(), 0.05, 0.87, 0.93, seeds)
     if "best" in cases:

@@ -68,26 +68,45 @@ def reserve_scores(state: Purchase, fit: LowRank) -> tuple[Array, float]:
 def row_means(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64], values: Array) -> tuple[Array, Array]:
     """Return the mean of every row of the matrix and its posterior variance, both of shape (m,).
 
-    Cells bought count as they are; the others by the fit, with their shared and their own uncertainty:
-    ``Var = (s' Cu_i s + sum_j u' Cv_j u + open_i sigma^2) / n^2`` with s the sum of the designs of the open cells.
+    Cells bought count as they are; the others by the fit, with their shared and their own uncertainty, see
+    :func:`sum_variances`.
     """
+    m, n = fit.shape
+    b = fit.row_offset if fit.row_offset is not None else np.zeros(m)
+    c = fit.col_offset if fit.col_offset is not None else np.zeros(n)
+    U, V, s, shares, counts = _listed(fit, rows, cols)
+    assert fit.col_cov is not None
+    s, counts = V.sum(axis=0) - s, n - counts
+    shares = np.maximum(np.einsum("ia,ab,ib->i", U, fit.col_cov.sum(axis=0), U) - shares, 0.0)
+    total = np.einsum("ia,ia->i", U[:, :-1], s[:, :-1]) + counts * (b + fit.offset)
+    total += c.sum() - np.bincount(rows, c[cols], m) + np.bincount(rows, values, m)
+    return total / n, _sum_variance(fit, s, shares, counts) / n**2
+
+
+def sum_variances(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Array:
+    """Return the variance of the sum of each row's listed cells under the fit, shape (m,).
+
+    ``s' Cu_i s + sum_j u' Cv_j u + count_i sigma^2`` with s the sum of the designs of the row's cells.
+    """
+    _, _, s, shares, counts = _listed(fit, rows, cols)
+    return _sum_variance(fit, s, shares, counts)
+
+
+def _listed(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> tuple[Array, Array, Array, Array, Array]:
+    """Return designs U, V, and of each row's listed cells the sum of v, the sum of u' Cv u, and the count."""
     (m, n), q = fit.shape, fit.rank + 1
-    assert fit.row_cov is not None
     assert fit.col_cov is not None
     U, V = np.ones((m, q)), np.ones((n, q))
     U[:, :-1], V[:, :-1] = fit.left, fit.right
-    b = fit.row_offset if fit.row_offset is not None else np.zeros(m)
-    c = fit.col_offset if fit.col_offset is not None else np.zeros(n)
-    counts = np.bincount(rows, minlength=m)
-    s = V.sum(axis=0) - np.stack([np.bincount(rows, V[cols, a], m) for a in range(q)], axis=1)  # (m, q)
-    open_c = c.sum() - np.bincount(rows, c[cols], m)
-    total = np.einsum("ia,ia->i", U[:, :-1], s[:, :-1]) + (n - counts) * (b + fit.offset) + open_c
-    total += np.bincount(rows, values, m)
-    shared = np.einsum("ia,iab,ib->i", s, fit.row_cov, s)
-    every = np.einsum("ia,ab,ib->i", U, fit.col_cov.sum(axis=0), U)
-    inside = np.bincount(rows, np.einsum("ta,tab,tb->t", U[rows], fit.col_cov[cols], U[rows]), m)
-    own = (n - counts) * (fit.noise_variance + fit.lack_variance)
-    return total / n, np.maximum(shared + np.maximum(every - inside, 0.0) + own, 0.0) / n**2
+    s = np.stack([np.bincount(rows, V[cols, a], m) for a in range(q)], axis=1)
+    shares = np.bincount(rows, np.einsum("ta,tab,tb->t", U[rows], fit.col_cov[cols], U[rows]), m)
+    return U, V, s, shares, np.bincount(rows, minlength=m).astype(np.float64)
+
+
+def _sum_variance(fit: LowRank, s: Array, shares: Array, counts: Array) -> Array:
+    assert fit.row_cov is not None
+    own = counts * (fit.noise_variance + fit.lack_variance)
+    return np.maximum(np.einsum("ia,iab,ib->i", s, fit.row_cov, s) + shares + own, 0.0)
 
 
 def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float, float, int]:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise import posterior
 from entrywise.active._purchase import Purchase
-from entrywise.active._report import expected_errors, row_means
+from entrywise.active._report import expected_errors, row_means, sum_variances
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.eb import low_rank
@@ -105,12 +104,12 @@ class Scores:
         return np.argsort(-self.mean, kind="stable")
 
 
-def scores(fit: LowRank, bought: Bought, level: float = 0.9) -> Scores:
+def scores(fit: LowRank, bought: Bought, level: float = 0.9, prices: Prices | None = None) -> Scores:
     """Return the score of every row: its mean over all columns, bought cells as they are, the others by the fit.
 
-    The standard deviation is the posterior's, over a finite number of columns, widened by as much as the conformal scores
-    of the reserve exceed the Gaussian (never narrowed). A row is surely better than another when the interval of their difference
-    at this level excludes zero; the places a row may take follow from that.
+    The standard deviation is the posterior's, over a finite number of columns, times :func:`extrapolation`: errors of
+    a row's cells go together more than the model says, most of all where the dear cells were left out. A row is surely better than
+    another when the interval of their difference at this level excludes zero; the places a row may take follow from that.
 
     Examples
     --------
@@ -128,8 +127,7 @@ def scores(fit: LowRank, bought: Bought, level: float = 0.9) -> Scores:
     seen = bought.observations()
     mean, variance = row_means(fit, seen.rows, seen.cols, seen.values)
     normal = NormalDist().inv_cdf(0.5 + level / 2)
-    wider = max(1.0, posterior.factor(fit.scores, level) / normal) if fit.scores is not None else 1.0
-    deviation = wider * np.sqrt(variance)
+    deviation = extrapolation(bought, fit.rank, level, prices) * np.sqrt(variance)
     apart = mean[:, None] - mean[None, :]
     spread = normal * np.sqrt(deviation[:, None] ** 2 + deviation[None, :] ** 2)
     surely = apart > spread
@@ -142,6 +140,44 @@ def scores(fit: LowRank, bought: Bought, level: float = 0.9) -> Scores:
         1 + surely.sum(axis=0),
         len(mean) - surely.sum(axis=1),
     )
+
+
+def extrapolation(bought: Bought, rank: int, level: float = 0.9, prices: Prices | None = None) -> float:
+    """Return by how much deviations of row means must be widened, at least 1: what was bought is asked to foretell itself.
+
+    Half as large a share as is still open is hidden from what was bought: its dearest cells, of which as many are
+    kept as were bought among the dearest of all; where prices are equal, any. The rest is fitted, and each row's sum over the
+    hidden cells is compared with what the fit says of it, in standard deviations; their quantile at `level` over rows
+    and three draws, over the normal one, is returned. It assumes that the step from these cells to those still
+    open is like the step from the cheaper of them to the dearer.
+    """
+    m, n = bought.shape
+    seen, prices, rng = bought.observations(), prices or Prices(), np.random.default_rng(0)
+    share = 1.0 - len(seen) / (m * n)
+    if share <= 0.0 or len(seen) < 2 * (m + n):
+        return 1.0
+    price, kept = prices.of("entry", seen.rows, seen.cols), 0.0
+    some = rng.integers(m * n, size=100_000)
+    every = prices.of("entry", some // n, some % n)
+    dear = np.quantile(every, 1.0 - share)
+    if np.any(every > dear):
+        kept = min(1.0, float(np.sum(price > dear)) / (float(np.mean(every > dear)) * m * n))
+    ratios = []
+    for draw in range(3):
+        order = np.lexsort((rng.random(len(seen)), price))
+        hidden = order[len(seen) - int(0.5 * share * len(seen)) :]
+        hidden = hidden[rng.random(len(hidden)) >= kept]
+        rest = np.ones(len(seen), bool)
+        rest[hidden] = False
+        guess = low_rank(seen.take(np.flatnonzero(rest)), min(rank, m, n), rng=draw)
+        i, j = seen.rows[hidden], seen.cols[hidden]
+        off = np.bincount(i, seen.values[hidden] - guess.entries(i, j), m)
+        there = np.bincount(i, minlength=m) > 0
+        ratios.append(np.abs(off[there]) / np.sqrt(sum_variances(guess, i, j)[there]))
+    every_ratio = np.concatenate(ratios)
+    if len(every_ratio) < 10:
+        return 1.0
+    return max(1.0, float(np.quantile(every_ratio, level)) / NormalDist().inv_cdf(0.5 + level / 2))
 
 
 @dataclass(frozen=True)

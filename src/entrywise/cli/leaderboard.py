@@ -88,7 +88,7 @@ def report(
     shape, now = _shape(study), study.status()
     bought = Bought.from_log(shape, study.log(), study.labels.index)
     found = study.result()
-    board = scores(found, bought, level)
+    board = scores(found, bought, level, study.prices)
     rows = [
         (str(study.labels.row(int(i))), float(board.mean[i]), float(board.low[i]), float(board.high[i]),
          f"{board.best_place[i]}-{board.worst_place[i]}", int((bought.rows == i).sum()))

@@ -111,7 +111,7 @@ class Gains:
             variance = var_left[rows] @ var_right
             yield rows, (gain_left[rows] @ gain_right) / (self.s2 + variance), variance
 
-    def _orders(self) -> Iterator[tuple[Indices, Array]]:
+    def _orders(self) -> Iterator[tuple[Indices, NDArray[np.float32]]]:
         """Yield (rows, gains in single precision and a unit of their own): an order, not a value; the array is used again."""
         gain_left, gain_right, var_left, var_right = self._factors()
         gain_left, gain_right, _ = _single(gain_left, gain_right)
