@@ -18,8 +18,9 @@ from entrywise.gallery import random_psd
 from entrywise.oracles import FunctionOracle, MatrixOracle
 from entrywise.play import play
 from entrywise.queries import Prices
-from entrywise.study import SQLStore, Study, Told
+from entrywise.study import SQLStore, Study, Told, tells
 from entrywise.study.database import normal_url, upgrade
+from entrywise.study.leases import free_questions
 from entrywise.study.schema import HEAD, metadata, pending
 
 A = random_psd(9, 3, 5)
@@ -572,6 +573,42 @@ def test_the_queue_holds_questions_of_the_current_batch_alone(desk):
             fill(each, A, limit=5)
             each.release()
         check(each)
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(postgres_url, tmp_path, analyzed):
+    study = Study.create(
+        postgres_url, f"plans-{tmp_path.name}", plan="adaptive-nystrom", params={"n": 20_000, "rank": 1}, seed=1
+    )
+    store, number = study.store, study._record.id
+
+    def explain(connection):
+        if analyzed:
+            connection.exec_driver_sql("ANALYZE pending")
+        connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_generic_plan")
+        found = []
+        for name, statement, values in (
+            ("one", tells._ONE_POSTGRESQL, f"{number}, 0, 5, NULL, 1.0, 1.0"),
+            ("left", tells._LEFT_POSTGRESQL, f"{number}, 0, 7"),
+            (
+                "free",
+                free_questions(number, 1e9).limit(20).compile(connection, compile_kwargs={"literal_binds": True}),
+                "",
+            ),
+        ):
+            connection.exec_driver_sql(f"PREPARE test_{name} AS {statement}")
+            call = f"EXPLAIN EXECUTE test_{name}" + (f"({values})" if values else "")
+            found.append("\n".join(connection.exec_driver_sql(call).scalars()))
+            connection.exec_driver_sql(f"DEALLOCATE test_{name}")
+        return found
+
+    one, left, free = store.database.write(explain)
+    for plan in (one, left):
+        assert "pending_pkey on pending" in plan
+        assert "pending_free" not in plan
+    assert "Index Scan using pending_free" in free
+    assert "(batch = $0)" in free
+    assert "Sort" not in free
 
 
 def test_many_make_the_same_new_database_at_once(lab):

@@ -22,6 +22,17 @@ def in_queue(study: int, *where: sa.ColumnElement[bool]) -> tuple[sa.ColumnEleme
     return pending.c.study == study, pending.c.batch == current
 
 
+def free_questions(study: int, now: float) -> sa.Select[Any]:
+    """Return the query of (batch, position, unit) that nobody holds: first those never tried, then failed and expired."""
+    p = pending.c
+    return (
+        sa.select(p.batch, p.position, p.unit)
+        .where(*in_queue(study, studies.c.state == "open"), FREE, p.leased_until <= now)
+        .order_by(p.leased_until, p.position)
+        .with_for_update(skip_locked=True, of=pending)
+    )
+
+
 class Leases:
     """The part of a store that hands out questions."""
 
@@ -76,14 +87,7 @@ class Leases:
 
     def _pick(self, connection: Connection, study: int, limit: int | None, now: float) -> tuple[int, list[int]]:
         p = pending.c
-        free = (
-            sa.select(p.batch, p.position, p.unit)
-            .where(*in_queue(study, studies.c.state == "open"), FREE, p.leased_until <= now)
-            .order_by(p.leased_until, p.position)
-            .limit(limit)
-            .with_for_update(skip_locked=True, of=pending)
-        )
-        rows = self.database.columns(connection, free)
+        rows = self.database.columns(connection, free_questions(study, now).limit(limit))
         if not rows:
             return 0, []
         batch = rows[0][0]
