@@ -9,6 +9,7 @@ from sklearn.decomposition import KernelPCA
 
 from entrywise.active import adaptive_nystrom
 from entrywise.apply.kernels import KernelMap, embed, kernel_pca, kernel_tsne, neighbour_accuracy, save_map
+from entrywise.apply.landmarks import radial_coordinates
 from entrywise.exceptions import ParameterError
 from entrywise.oracles import KernelOracle, MatrixOracle
 from entrywise.play import play
@@ -75,6 +76,37 @@ def test_tsne_keeps_clusters_from_a_part_of_the_kernel(blobs):
     np.testing.assert_array_equal(embed(found, "tsne", rng=1), embed(found, "tsne", rng=1))
 
 
+def test_distances_of_a_radial_kernel_come_back_from_its_columns(blobs):
+    X, _, oracle, found = blobs
+    squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    Y = radial_coordinates(found)
+    assert Y.shape == (90, 5)
+    np.testing.assert_allclose(((Y[:, None] - Y[None]) ** 2).sum(axis=2), 0.02 * squares, atol=1e-6)
+    few = play(
+        adaptive_nystrom(90, rank=3), oracle
+    )  # three landmarks span a plane: distances within it, never too long
+    near = radial_coordinates(few)
+    assert near.shape == (90, 2)
+    assert np.all(((near[:, None] - near[None]) ** 2).sum(axis=2) <= 0.02 * squares + 1e-8)
+    scaled = MatrixOracle(3.0 * oracle.block(np.arange(90), np.arange(90)))
+    again = radial_coordinates(play(adaptive_nystrom(90, rank=25), scaled))
+    np.testing.assert_allclose(((again[:, None] - again[None]) ** 2).sum(axis=2), 0.02 * squares, atol=1e-6)
+
+
+def test_radial_maps(blobs):
+    _, labels, oracle, found = blobs
+    assert neighbour_accuracy(kernel_tsne(found, radial=True), labels) > 0.95
+    K = oracle.block(np.arange(90), np.arange(90))
+    assert neighbour_accuracy(embed(K, "tsne", radial=True), labels) > 0.95
+    linear = play(adaptive_nystrom(4), MatrixOracle(np.diag([1.0, 2.0, 3.0, 4.0])))
+    with pytest.raises(ParameterError, match="above 0 with one value on its diagonal"):
+        kernel_tsne(linear, radial=True)
+    with pytest.raises(ParameterError, match="above 0 everywhere"):
+        kernel_tsne(np.eye(5), radial=True)
+    with pytest.raises(ParameterError, match="at least 2 landmarks"):
+        radial_coordinates(play(adaptive_nystrom(5, rank=1), MatrixOracle(np.ones((5, 5)))))
+
+
 def test_neighbours_vote():
     Y = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
     assert neighbour_accuracy(Y, list("aaabbb"), 2) == 1.0
@@ -119,5 +151,11 @@ def test_the_command_draws_a_map(tmp_path, blobs):
     assert len(lines) == 91
     assert sum(int(line.split(",")[3]) for line in lines[1:]) == 8
     assert (tmp_path / "map.svg").read_bytes().startswith(b"<?xml")
+    said = {}
+    for name in ("rbf", "linear"):
+        done = CliRunner().invoke(app, [*given[:4], "--kernel", name, "--embed", "tsne"])
+        assert done.exit_code == 0, done.output
+        said[name] = "distances to the columns asked" in done.output
+    assert said == {"rbf": True, "linear": False}
     for wrong in (["--embed", "umap"], ["--plot", "map.xyz"]):
         assert CliRunner().invoke(app, [*given[:4], *wrong]).exit_code != 0

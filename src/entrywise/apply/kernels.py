@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from entrywise.apply.landmarks import radial_coordinates
 from entrywise.exceptions import ParameterError
 from entrywise.queries import Array, Indices
 from entrywise.results import Matrix, PSDFactor, write_whole
@@ -121,7 +122,14 @@ def kernel_pca(kernel: Matrix | ArrayLike, n_components: int = 2) -> Array:
     return _pad(_signed(vectors[:, top]) * np.sqrt(np.maximum(values[top], 0.0)), n_components)
 
 
-def kernel_tsne(kernel: Matrix | ArrayLike, n_components: int = 2, *, perplexity: float = 30.0, rng: int = 0) -> Array:
+def kernel_tsne(
+    kernel: Matrix | ArrayLike,
+    n_components: int = 2,
+    *,
+    perplexity: float = 30.0,
+    rng: int = 0,
+    radial: bool = False,
+) -> Array:
     """Return the t-SNE map of a completed kernel, shape (n, n_components).
 
     Distances come from the completed kernel, diagonal included; the start is its kernel PCA.
@@ -132,10 +140,18 @@ def kernel_tsne(kernel: Matrix | ArrayLike, n_components: int = 2, *, perplexity
     perplexity : float
         Reduced to a third of the points when there are few.
     rng : int
+    radial : bool
+        The kernel is known to be exp(-gamma d^2), without noise: of a PSDFactor the points are placed by
+        :func:`~entrywise.apply.landmarks.radial_coordinates`, which keeps more of their neighbourhoods from the same
+        entries; of a full kernel the distances are d.
     """
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
+    if radial and isinstance(kernel, PSDFactor):
+        kernel = PSDFactor(radial_coordinates(kernel), kernel.pivots)
+    elif radial:
+        kernel = _logarithm(kernel)
     factored = isinstance(kernel, PSDFactor)
     data: Array = kernel.factor if isinstance(kernel, PSDFactor) else _distances(kernel)
     n = len(data)
@@ -159,12 +175,19 @@ def kernel_tsne(kernel: Matrix | ArrayLike, n_components: int = 2, *, perplexity
         return np.asarray(engine.fit_transform(data), dtype=np.float64)
 
 
-def embed(kernel: Matrix | ArrayLike, method: Embedding = "pca", *, rng: int = 0, perplexity: float = 30.0) -> Array:
-    """Return a map of shape (n, 2) by kernel PCA or t-SNE."""
+def embed(
+    kernel: Matrix | ArrayLike,
+    method: Embedding = "pca",
+    *,
+    rng: int = 0,
+    perplexity: float = 30.0,
+    radial: bool = False,
+) -> Array:
+    """Return a map of shape (n, 2) by kernel PCA or t-SNE; `radial` as in :func:`kernel_tsne`."""
     if method == "pca":
         return kernel_pca(kernel, 2)
     if method == "tsne":
-        return kernel_tsne(kernel, 2, perplexity=perplexity, rng=rng)
+        return kernel_tsne(kernel, 2, perplexity=perplexity, rng=rng, radial=radial)
     raise ParameterError(f"embed must be pca or tsne, got {method!r}")
 
 
@@ -230,6 +253,14 @@ def _symmetric(kernel: Matrix | ArrayLike) -> Array:
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ParameterError(f"a kernel must be square, got shape {K.shape}")
     return np.asarray(0.5 * (K + K.T))
+
+
+def _logarithm(kernel: Matrix | ArrayLike) -> Array:
+    """Return log K, the inner products of a radial kernel's points up to what distances do not see."""
+    K = _symmetric(kernel)
+    if not np.all(K > 0):
+        raise ParameterError(f"a radial kernel must be above 0 everywhere, got entries down to {K.min():.3g}")
+    return np.asarray(0.5 * np.log(K))
 
 
 def _distances(kernel: Matrix | ArrayLike) -> Array:

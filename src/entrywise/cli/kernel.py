@@ -45,7 +45,7 @@ def kernel(
     """Complete the kernel matrix of points from a few columns, and certify the error of the rest.
 
     The factor F of shape (n, k), with F F' close to the kernel, goes to an npz file. A map uses distances of
-    the completed kernel alone.
+    the completed kernel; t-SNE of rbf and laplacian kernels the distances to the columns asked, which tell more.
 
     Example: entrywise kernel points.npy --rank 20 --embed tsne --plot map.png
     """
@@ -83,10 +83,11 @@ def kernel(
     emit(columns, [row], format, title="Kernel completed")
     say(f"largest error of an entry, certified for PSD kernels: {found.certificate.value:.3g}")
     if embed is not None or plot is not None:
-        draw(found, embed or "pca", Path(f"{'points' if file == '-' else file}.map.csv"), plot, seed)
+        radial = name in ("rbf", "laplacian")
+        draw(found, embed or "pca", Path(f"{'points' if file == '-' else file}.map.csv"), plot, seed, radial)
 
 
-def draw(found: PSDFactor, method: str, target: Path, plot: Path | None, seed: int) -> None:
+def draw(found: PSDFactor, method: str, target: Path, plot: Path | None, seed: int, radial: bool = False) -> None:
     """Write the map of a completed kernel: coordinates as CSV, and a picture when wanted."""
     import csv
     import io
@@ -94,7 +95,13 @@ def draw(found: PSDFactor, method: str, target: Path, plot: Path | None, seed: i
     from entrywise.apply.kernels import embed, save_map
     from entrywise.results import write_whole
 
-    Y = embed(found, method, rng=seed)  # type: ignore[arg-type]
+    radial = radial and method == "tsne" and found.rank > 1
+    if radial:
+        C = found.factor @ found.factor[found.pivots].T
+        radial = bool((C > 0).all())  # far apart, a kernel is 0 to the last digit and has no logarithm
+    if radial:
+        say("map from distances to the columns asked")
+    Y = embed(found, method, rng=seed, radial=radial)  # type: ignore[arg-type]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("point", "x", "y", "asked"))

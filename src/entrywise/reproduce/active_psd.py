@@ -138,6 +138,11 @@ def _draw(ax: Any, budgets: Sequence[int], errors: Mapping[str, Array], title: s
     ax.set_title(title, fontsize=10)
 
 
+def _legend(figure: Any, axes: Any) -> None:
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+
+
 def _table(path: Path, budgets: Sequence[int], every: Mapping[str, Mapping[str, Array]]) -> None:
     rows = [
         (problem, budget, name, run, float(e))
@@ -182,7 +187,7 @@ def figure_1(folder: Path, quick: bool, say: Say) -> list[Claim]:
 
         every[f"{name} {by}"] = _errors(L, coins, budgets, len(crowd.shares), runs, say)
         _draw(ax, budgets, every[f"{name} {by}"], title, list(COLORS))
-    axes[0, 0].legend(fontsize=7)
+    _legend(figure, axes)
     save_figure(folder / "figure1.png", figure)
     _table(folder / "figure1.csv", budgets, every)
     return _claims("1", every)
@@ -204,7 +209,7 @@ def figure_a1(folder: Path, quick: bool, say: Say) -> list[Claim]:
 
         every[f"{family} {rank}"] = _errors(L, coins, budgets, rank, runs, say)
         _draw(ax, budgets, every[f"{family} {rank}"], f"{family} ({n}, {rank})", list(COLORS))
-    axes[0, 0].legend(fontsize=7)
+    _legend(figure, axes)
     save_figure(folder / "appendix1.png", figure)
     _table(folder / "appendix1.csv", budgets, every)
     return _claims("A1", every)
