@@ -102,8 +102,9 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
     d = len(held.columns)
     if rank is None:
         rank = estimate_rank(held.table(), math.sqrt(problem.column_variance))[0] + 2 if d else 0
-        if d < FEW_COLUMNS:  # too few to tell: as many components as the cells could carry; those too many shrink away
-            rank = max(rank, 1 + int(len(seen) / (m + n)))
+        # noisy columns hide weak directions: as many components as the cells could carry; those too many shrink away
+        carry = len(seen) if d < FEW_COLUMNS else len(held.seen("entry")[2]) / 2
+        rank = max(rank, 1 + int(carry / (m + n)))
     rank = max(1, min(rank, MOST_COMPONENTS, min(m, n) - 1)) if min(m, n) > 1 else 0
     start = _start(held, seen, rank, problem) if rank else None
     found = low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=1e-3)
@@ -165,7 +166,10 @@ def _regress(U: Array, Y: Array, W: Array, mean: Array, prior: Array) -> Array:
 
 
 def _imputed(X: Array, k: int, rounds: int = 30) -> Array:
-    """Return left factors (m, k) of X, its unknown entries (NaN) filled in by iterated truncated SVD."""
+    """Return left factors (m, k) of X, its unknown entries (NaN) filled in by iterated SVD.
+
+    Singular values are lowered by the first one left out; merely cut, they follow the noise into poor optima.
+    """
     known = ~np.isnan(X)
     Y = np.where(known, X, 0.0)
     col = Y.sum(axis=0) / (known.sum(axis=0) + 2.0)
@@ -173,7 +177,7 @@ def _imputed(X: Array, k: int, rounds: int = 30) -> Array:
     Z = np.where(known, Y, col + row[:, None])
     for _ in range(rounds):
         U, s, Vt = np.linalg.svd(Z, full_matrices=False)
-        Z = np.where(known, Y, (U[:, :k] * s[:k]) @ Vt[:k])
+        Z = np.where(known, Y, (U[:, :k] * (s[:k] - (s[k] if k < len(s) else 0.0))) @ Vt[:k])
     return np.asarray(np.linalg.svd(Z, full_matrices=False)[0][:, :k] * math.sqrt(len(X)))
 
 

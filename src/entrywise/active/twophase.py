@@ -10,8 +10,11 @@ from entrywise.active._twocost import affordable
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.nuclear import nuclear_norm
+from entrywise.passive.softimpute import soft_impute
 from entrywise.queries import Array, Asking, Batch, Indices, Prices, Seed, plan
 from entrywise.results import LowRank
+
+WIDE = 300  # smaller side beyond which a given penalty is solved from factors instead of dense SVDs
 
 
 @plan(tolerates_failed=True)
@@ -102,7 +105,12 @@ def two_phase(
         return LowRank(np.zeros((m, 0)), np.zeros((n, 0)), offset=float(y.sum()), status=status)
     mean = float(y.mean()) if center else 0.0
     seen = Observations.from_triplets(*np.divmod(at, n), y - mean, (m, n))
-    found = nuclear_norm(seen, penalty=penalty, sweeps=sweeps, gap=1e-5) if np.any(y != mean) else None
+    found = None
+    if np.any(y != mean):
+        if penalty is None or min(m, n) <= WIDE:
+            found = nuclear_norm(seen, penalty=penalty, sweeps=sweeps, gap=1e-5)
+        else:  # the same minimiser without a dense SVD a step
+            found = soft_impute(seen, penalty, center="none", sweeps=sweeps)
     U, V = (np.zeros((m, 0)), np.zeros((n, 0))) if found is None else (found.left, found.right)
     report = {"first": len(first), "cells": len(y), "penalty": None if found is None else found.report["penalty"]}
     return LowRank(U, V, offset=mean, status=status, report=report)
