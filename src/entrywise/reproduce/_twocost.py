@@ -146,7 +146,9 @@ def _cur_plus(c: Contest, A: Array, seed: int, d: int) -> Plan:
 
 def _split(c: Contest, A: Array, seed: int, setting: tuple[int, float, bool]) -> Plan:
     d, factor, center = setting
-    return split_nuclear_norm(columns=d, noise=c.noise, factors=(factor, factor), center=center, **_common(c, A, seed))
+    sweeps = 300 if A.size <= SMALL else 50
+    given = _common(c, A, seed)
+    return split_nuclear_norm(columns=d, noise=c.noise, factors=(factor, factor), center=center, sweeps=sweeps, **given)
 
 
 def _ours(c: Contest, A: Array, seed: int, d: int | None) -> Plan:

@@ -122,25 +122,26 @@ def _panels(
         A = c.matrix(0)
         large = A.size > SMALL
         grid = column_grid(c, A, 5 if quick else (8 if large else 12), max(2, c.most_columns(A) // 10))
+        few = grid[:: 4 if large else 2]  # for what is slow
+        penalty = _penalty(c, A, quick)
         plan: dict[str, tuple[str, list[Any]]] = {
-            "noisy_cur": ("noisy_cur", list(grid)),
+            "noisy_cur": ("noisy_cur", grid[::3] if large else list(grid)),
             "nCUR": ("nCUR", list(grid)),
-            "CUR+": ("CUR+", [d for d in _even(grid) if d >= 4]),
-            "NNs": ("NNs", [(d, 0.5, True) for d in grid[:: 4 if large else 2]]),
-            "NNs, not centred": ("NNs", [(d, 0.5, False) for d in grid[:: 4 if large else 2]]),
-            "NNa": ("NNa", [(1.0, _penalty(c, A), True)]),
-            "Chen": ("Chen", [(0.5, _penalty(c, A), True)]),
+            "CUR+": ("CUR+", [d for d in _even(grid[:: 2 if large else 1]) if d >= 4]),
+            "NNs": ("NNs", [(d, 0.5, True) for d in few]),
+            "NNa": ("NNa", [(1.0, penalty, True)]),
+            "Chen": ("Chen", [(0.5, penalty, True)]),
         }
         if c.code_penalty is not None:
             plan["nCUR, authors' code"] = ("nCUR, authors' code", list(grid))
         if not large:
-            plan["NNa, not centred"] = ("NNa", [(1.0, _penalty(c, A), False)])
+            plan["NNs, not centred"] = ("NNs", [(d, 0.5, False) for d in few])
+            plan["NNa, not centred"] = ("NNa", [(1.0, penalty, False)])
         best: dict[str, float] = {}
         automatic = float(errors(c, "noisy_cur", [None], runs)[None].mean())
         axis.axhline(100 * automatic, color="tab:blue", linewidth=2.2, alpha=0.5, label="noisy_cur, automatic")
         for name, (method, settings) in plan.items():
-            slow = large and method in ("NNs", "NNa", "Chen")
-            found = errors(c, method, settings, range(1 if quick else 2) if slow else runs)
+            found = errors(c, method, settings, runs)
             say(f"figure {number}: {c.name}, {name}")
             best[name] = _best(found)[1]
             means = [100 * float(found[s].mean()) for s in settings]
@@ -211,11 +212,13 @@ def figure4(folder: Path, quick: bool, say: Say) -> list[Claim]:
     return _panels("4", folder, quick, say, contests("movielens", lambda seed: A, 10), range(1 if quick else 10))
 
 
-def _penalty(c: Contest, A: Array) -> float | None:
-    """Return the nuclear norm's penalty: chosen on held-out entries, or by the size of the noise where that is slow."""
+def _penalty(c: Contest, A: Array, quick: bool) -> float | None:
+    """Return the nuclear norm's penalty: chosen on held-out entries, or where that is slow with the truth of one run."""
     if A.size <= SMALL:
         return None
-    return float(np.std(A)) * math.sqrt(c.share) * (math.sqrt(A.shape[0]) + math.sqrt(A.shape[1])) / 2
+    top = float(np.std(A)) * math.sqrt(c.share) * (math.sqrt(A.shape[0]) + math.sqrt(A.shape[1])) / 2
+    tried = [(1.0, top * factor, True) for factor in ((0.25,) if quick else (1.0, 0.25, 0.06))]
+    return float(_best(errors(c, "NNa", tried, range(1)))[0][1])
 
 
 def _best(found: dict[Any, Array]) -> tuple[Any, float]:
