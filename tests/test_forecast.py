@@ -53,6 +53,15 @@ def test_command(format):
     elif format == "json":
         assert json.loads(result.stdout)[0]["rank"] == 4
     assert "Assuming" in result.stderr
+    assert "per_unit: by how much" in result.stderr
+
+
+def test_a_warning_is_one_line():
+    args = [*ARGS[:-1], "column=.02,entry=.1", "--budget", "720"]
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code == 0, result.output
+    assert "Warning: noise of columns (0.02) is below" in result.stderr
+    assert "UserWarning" not in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 import entrywise as ew
 import entrywise.linalg.ridge as ridge
-from entrywise.active._split import Problem, estimate_rank, problem_from_columns, spread_rows, water_fill
+from entrywise.active._split import (
+    Problem,
+    estimate_rank,
+    possible_ranks,
+    problem_from_columns,
+    spread_rows,
+    water_fill,
+)
 from entrywise.bounds.noisycur import (
     budgets,
     corollary1,
@@ -59,6 +66,30 @@ def test_interpolated_paths_have_the_same_errors(s, d, monkeypatch):
     quick = ridge_path(X, Y, penalties)
     np.testing.assert_allclose(quick.error, exact.error, rtol=1e-7)
     assert quick.best == exact.best
+
+
+def test_the_best_penalty_is_the_same_where_errors_span_many_orders(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 4)) @ rng.standard_normal((4, 30)) + 1e-7 * rng.standard_normal((40, 30))
+    Y = X @ rng.standard_normal((30, 5))
+    grid = np.geomspace(1e-7, 10, 500)
+    monkeypatch.setattr(ridge, "_SMALL", math.inf)
+    exact = ridge_path(X, Y, grid, relative=True)
+    monkeypatch.setattr(ridge, "_SMALL", 0)
+    quick = ridge_path(X, Y, grid, relative=True)
+    assert quick.best == exact.best
+    assert quick.error.min() == exact.error.min()
+
+
+def test_relative_penalties_follow_the_scale():
+    rng = np.random.default_rng(0)
+    X, Y, grid = rng.standard_normal((7, 12)), rng.standard_normal((7, 5)), np.geomspace(1e-3, 1, 7)
+    path, scaled = ridge_path(X, Y, grid, relative=True), ridge_path(1e3 * X, Y, grid, relative=True)
+    np.testing.assert_allclose(path.penalties, grid * np.linalg.norm(X, 2) ** 2)
+    np.testing.assert_allclose(path.error, scaled.error)
+    zero = ridge_path(np.zeros((3, 2)), np.ones((3, 1)), grid, relative=True)
+    np.testing.assert_allclose(zero.error, 1.0)
+    assert not zero.solution().any()
 
 
 def test_ridge_path_refuses_bad_input():
@@ -133,6 +164,35 @@ def test_splits_at_both_ends():
     assert problem(entry_variance=1e-6, column_variance=4.0, column_price=70.0).best(2500).columns == 0
     cheap = problem().best(720)
     assert cheap.columns * 16 + cheap.cells <= 720
+
+
+def test_a_rank_that_is_not_known_gives_a_split_between_those_of_its_ranks():
+    dear = problem(column_price=60.0, signal=1.0)
+    low, high = (dear.best(1200, ranks=(k,)).columns for k in (2, 8))
+    assert low == 0
+    assert high > 4
+    assert low <= dear.best(1200, ranks=possible_ranks()).columns <= high
+    assert dear.best(1200, ranks=(8,), paid=1150).columns == 0  # nothing left for a column
+
+
+def test_possible_ranks():
+    assert possible_ranks() == tuple(range(2, 9))
+    assert possible_ranks(4, 4) == tuple(range(4, 9))
+    assert possible_ranks(7, 8) == tuple(range(7, 15))
+    assert possible_ranks(3, 6) == (3, 4)
+    assert possible_ranks(3, 8) == (3,)
+
+
+def test_risks_of_many_splits_are_those_of_each():
+    p = problem(lack=0.3)
+    d, ranks = np.array([0, 3, 30, 60]), np.array([1.0, 4.5])
+    money = 960 - 16.0 * d
+    together = p.risks(d, money, ranks)
+    assert together.shape == (2, 4)
+    for a, k in enumerate(ranks):
+        for b in range(4):
+            alone = p.risks(d[b : b + 1], money[b : b + 1], np.array([k]))[0, 0]
+            assert together[a, b] == pytest.approx(alone, rel=1e-4)
 
 
 def test_columns_pay_for_themselves_where_no_low_rank_matrix_fits():

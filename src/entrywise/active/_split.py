@@ -1,7 +1,7 @@
 """How to split one budget between noisy columns and precise entries: a closed form for the expected error.
 
 Knowing k directions, the coefficients of a column (or row) seen in c places with noise variance w are known to
-k w / (c - k - 1) an entry, and never worse than the prior's variance. Rows are seen by the columns bought and by
+k w / c an entry, and never worse than the prior's variance. Rows are seen by the columns bought and by
 the precise cells; columns bought are seen whole; the others only by their precise cells. What one side does
 not know acts as noise on the other, so the three errors are iterated to agreement.
 """

@@ -83,9 +83,9 @@ def read_two_cost(
         raise ParameterError(f"shape of {name} must be two numbers above 0, got {shape}")
     if not isinstance(prices, Prices):
         raise ParameterError(f"prices of {name} must be Prices(column=, entry=), got {type(prices).__name__}")
-    for mode in ("column", "entry"):
+    for mode, other in (("column", "entry"), ("entry", "column")):
         if mode not in prices.modes:
-            raise ParameterError(f"{name} needs a price for {mode}; give Prices(column=, entry=)")
+            raise ParameterError(f"{name} needs a price for {mode} beside that for {other}; give both")
     if budget is None or not (math.isfinite(budget) and budget > 0):
         raise ParameterError(f"budget of {name} must be finite and above 0, got {budget}")
     column_noise, entry_noise = _noises(noise, name)

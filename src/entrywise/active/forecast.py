@@ -19,11 +19,12 @@ from entrywise.queries import Prices
 
 @dataclass(frozen=True)
 class Forecast:
-    """Rows of a table, and the assumptions behind them in a sentence."""
+    """Rows of a table, the assumptions behind them in a sentence, and what the columns mean."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     assumes: str
+    legend: str = ""
 
 
 def forecast_noisy_cur(
@@ -58,7 +59,7 @@ def forecast_noisy_cur(
     >>> noise = {"column": 0.22, "entry": 0.1}
     >>> found = forecast_noisy_cur((80, 60), Prices(column=16), noise=noise, budget=720, rank=3, signal=0.4)
     >>> found.rows[0][:3]
-    (3, 28, 272)
+    (3, 29, 256)
     """
     setting = read_two_cost(shape, prices, noise, budget)
     if setting.column_noise is None or setting.entry_noise is None:
@@ -74,13 +75,21 @@ def forecast_noisy_cur(
         problem = Problem(m, n, column, entry, setting.column_noise**2, setting.entry_noise**2, k, signal**2)
         best = problem.best(budget)
         theory = (m + n) * k * math.log(m + n) * entry
-        rows.append((k, best.columns, best.cells, best.per_column, best.error, problem.marginal(budget), theory))
+        about = (_rounded(x) for x in (best.per_column, best.error, problem.marginal(budget), theory))
+        rows.append((k, best.columns, best.cells, *about))
     return Forecast(
         ("rank", "columns", "entries", "per_column", "error", "per_unit", "nuclear_norm"),
         tuple(rows),
         f"a matrix of the given rank with Gaussian factors, entries {signal:g} (standard deviation) about the mean of their "
         "row, fitted with both noises known",
+        "per_column: entries on each column not bought; error: root mean squared, of an entry; per_unit: by how much one "
+        "more unit of money lowers it; nuclear_norm: budget below which nuclear-norm completion has no theory",
     )
+
+
+def _rounded(x: float) -> float:
+    """Return x to three digits: a forecast knows no more."""
+    return float(f"{x:.3g}")
 
 
 FORECASTS: dict[str, Callable[..., Forecast]] = {"noisy-cur": forecast_noisy_cur}
