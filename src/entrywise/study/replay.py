@@ -126,9 +126,12 @@ def _begin(store: SQLStore, record: Record) -> Live:
     if kept is None:
         return Live(start(record, known), record.rewinds)
     at, checkpoint = kept
-    spent = [row.cost for row in store.batches(record.id) if row.number < at]
+    rows = store.batches(record.id)
+    spent = [row.cost for row in rows if row.number < at]
     if not record.fresh:
         run = start(record, joined(known, store.told(record.id, 0, at - 1)), spent, checkpoint)
+    elif not known and not any(row.dead for row in rows):  # no old answer was there to be used again
+        run = start(record, known, spent, checkpoint)
     else:
         stock = joined(known, store.told(record.id, 0, at - 1, dead=True))
         served = store.told(record.id, 0, at - 1, dead=False, source="memory")
