@@ -217,8 +217,10 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true", help="five seeds")
     parser.add_argument("--only", action="append", choices=["speed", "resuming", "max-norm", "pairs"])
     parser.add_argument("--completions", type=int, default=3, help="seeds on which soft-impute and OptSpace run too")
+    parser.add_argument("--first", type=int, default=FIRST, help="first seed")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    FIRST = given.first
     seeds = range(FIRST, FIRST + (5 if given.quick else 20))
     bars = Bars()
     parts = {
