@@ -92,7 +92,7 @@ def sum_variances(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64]
     return _sum_variance(fit, s, shares, counts)
 
 
-def _listed(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> tuple[Array, Array, Array, Array, Array]:
+def _listed(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> tuple[Any, ...]:
     """Return designs U, V, and of each row's listed cells the sum of v, the sum of u' Cv u, and the count."""
     (m, n), q = fit.shape, fit.rank + 1
     assert fit.col_cov is not None
@@ -106,7 +106,7 @@ def _listed(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> t
 def _sum_variance(fit: LowRank, s: Array, shares: Array, counts: Array) -> Array:
     assert fit.row_cov is not None
     own = counts * (fit.noise_variance + fit.lack_variance)
-    return np.maximum(np.einsum("ia,iab,ib->i", s, fit.row_cov, s) + shares + own, 0.0)
+    return np.asarray(np.maximum(np.einsum("ia,iab,ib->i", s, fit.row_cov, s) + shares + own, 0.0))
 
 
 def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float, float, int]:

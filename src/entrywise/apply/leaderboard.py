@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise import posterior
 from entrywise.active._purchase import Purchase
 from entrywise.active._report import expected_errors, row_means, sum_variances
 from entrywise.exceptions import DataError, ParameterError
@@ -107,9 +108,10 @@ class Scores:
 def scores(fit: LowRank, bought: Bought, level: float = 0.9, prices: Prices | None = None) -> Scores:
     """Return the score of every row: its mean over all columns, bought cells as they are, the others by the fit.
 
-    The standard deviation is the posterior's, over a finite number of columns, times :func:`extrapolation`: errors of
-    a row's cells go together more than the model says, most of all where the dear cells were left out. A row is surely better than
-    another when the interval of their difference at this level excludes zero; the places a row may take follow from that.
+    The standard deviation is the posterior's, over a finite number of columns, times the larger of
+    :func:`extrapolation` and the reserve's conformal factor: the errors of a row's cells go together more than the
+    model says, most of all where the dear cells were left out. A row is surely better than another when the interval of their
+    difference at this level excludes zero; the places a row may take follow from that.
 
     Examples
     --------
@@ -127,7 +129,10 @@ def scores(fit: LowRank, bought: Bought, level: float = 0.9, prices: Prices | No
     seen = bought.observations()
     mean, variance = row_means(fit, seen.rows, seen.cols, seen.values)
     normal = NormalDist().inv_cdf(0.5 + level / 2)
-    deviation = extrapolation(bought, fit.rank, level, prices) * np.sqrt(variance)
+    wider = extrapolation(bought, fit.rank, level, prices)
+    if fit.scores is not None:
+        wider = max(wider, posterior.factor(fit.scores, level) / normal)
+    deviation = wider * np.sqrt(variance)
     apart = mean[:, None] - mean[None, :]
     spread = normal * np.sqrt(deviation[:, None] ** 2 + deviation[None, :] ** 2)
     surely = apart > spread
@@ -181,41 +186,62 @@ def extrapolation(bought: Bought, rank: int, level: float = 0.9, prices: Prices 
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Buying by rule beside buying at random for the same money; None where it cannot be told, with the reason."""
+class Savings:
+    """Error against spend, buying by rule and buying at random; empty where it cannot be told, with the reason."""
 
-    spend: float
-    rule_error: float | None
-    random_error: float | None
+    spend: tuple[float, ...] = ()
+    rule_error: tuple[float, ...] = ()
+    random_error: tuple[float, ...] = ()
     reason: str = ""
 
+    @property
+    def enough(self) -> float | None:
+        """The spend at which the rule had reached what random buying reached with all of it; None if it never did."""
+        if not self.spend or min(self.rule_error) > self.random_error[-1]:
+            return None
+        falling = np.minimum.accumulate(self.rule_error)
+        at = int(np.argmax(falling <= self.random_error[-1]))
+        if at == 0:
+            return self.spend[0]
+        share = (falling[at - 1] - self.random_error[-1]) / (falling[at - 1] - falling[at])
+        return float(self.spend[at - 1] + share * (self.spend[at] - self.spend[at - 1]))
 
-def control(fit: LowRank, bought: Bought, rng: np.random.Generator | int = 0) -> Comparison:
-    """Return how buying at random would have done for the same money, from cells that were drawn at random.
 
-    The exploration cells alone are a purchase at random of cost s. They are fitted, and so are the rule's first
-    cells of the same cost s; both are judged on the cells of the reserve, which neither has seen, weighted by one over
-    their probability. Without a reserve or with few exploration cells the answer is that it is unknown.
+def savings(fit: LowRank, bought: Bought, points: int = 5, rng: np.random.Generator | int = 0) -> Savings:
+    """Return the error against spend of this rule and of random buying, from cells that were drawn at random.
+
+    The exploration cells alone, in their order, are a purchase at random; where all prices are alike so is the reserve. Cells
+    of the rule and cells at random of equal cost are fitted, at up to `points` spends, and judged on reserve cells that neither has
+    seen, weighted by one over their probability: each half of the reserve judges once. Without a reserve, or
+    with fewer random cells than lines, the answer is that it is unknown.
     """
-    judge = bought.arms == "reserve"
-    drawn = np.flatnonzero(bought.arms == "explore")
+    lines, generator = max(bought.shape), np.random.default_rng(rng)
+    reserve = generator.permutation(np.flatnonzero(bought.arms == "reserve"))
+    explore = np.flatnonzero(bought.arms == "explore")
     chosen = np.flatnonzero(~np.isin(bought.arms, RANDOM))
-    if judge.sum() < 30:
-        return Comparison(0.0, None, None, "unknown: without a reserve of at least 30 cells nothing can judge both")
-    lines = max(bought.shape)
-    if len(drawn) < lines or len(chosen) < lines:
-        return Comparison(
-            0.0, None, None, f"unknown: {len(drawn)} exploration cells are fewer than one a line ({lines})"
-        )
-    spend = min(float(bought.price[drawn].sum()), float(bought.price[chosen].sum()))
-    errors = []
-    for cells in (chosen, drawn):
-        some = cells[np.cumsum(bought.price[cells]) <= spend * (1 + 1e-9)]
-        found = low_rank(bought.observations(some), min(fit.rank, *bought.shape), rng=rng)
-        off = found.entries(bought.rows[judge], bought.cols[judge]) - bought.values[judge]
-        weight = 1.0 / bought.probability[judge]
-        errors.append(float(np.sqrt(np.average(off**2, weights=weight))))
-    return Comparison(spend, errors[0], errors[1])
+    flat = bool(np.ptp(bought.price) == 0.0)
+    halves = np.array_split(reserve, 2) if flat else [reserve, reserve]
+    if len(halves[1]) < 30:
+        return Savings(reason=f"unknown: a reserve of {len(reserve)} cells is too small to judge both")
+    at_random = [np.r_[halves[1 - k], explore] if flat else explore for k in (0, 1)]
+    fewest = min(len(at_random[0]), len(at_random[1]), len(chosen))
+    if fewest < lines:
+        return Savings(reason=f"unknown: {fewest} cells are fewer than one a line ({lines})")
+    bills = [[np.cumsum(bought.price[cells]) for cells in (chosen, at_random[k])] for k in (0, 1)]
+    most = min(float(bill[-1]) for pair in bills for bill in pair)
+    least = max(float(bill[lines - 1]) for pair in bills for bill in pair)
+    spends = np.linspace(min(least, most), most, points) if least < most else np.array([most])
+    squares = np.zeros((2, len(spends)))
+    for k in (0, 1) if flat else (0,):
+        judge = halves[k]
+        for which, cells in enumerate((chosen, at_random[k])):
+            for t, spend in enumerate(spends):
+                some = cells[: int(np.searchsorted(bills[k][which], spend * (1 + 1e-9), side="right"))]
+                found = low_rank(bought.observations(some), min(fit.rank, *bought.shape), rng=0)
+                off = found.entries(bought.rows[judge], bought.cols[judge]) - bought.values[judge]
+                squares[which, t] += np.average(off**2, weights=1.0 / bought.probability[judge])
+    errors = np.sqrt(squares / (2 if flat else 1))
+    return Savings(tuple(spends.tolist()), tuple(errors[0].tolist()), tuple(errors[1].tolist()))
 
 
 @dataclass(frozen=True)

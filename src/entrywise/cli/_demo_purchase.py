@@ -146,7 +146,7 @@ def purchase_demo(
     found = study.result()
     bought = Bought.from_log((m, n), study.log(), study.labels.index)
     really = sum(trainer.seconds.get((int(i), int(j)), 0.0) for i, j in zip(bought.rows, bought.cols, strict=True))
-    board = scores(found, bought, 0.9)
+    board = scores(found, bought, 0.9, prices)
     names = list(models)
     rows = [
         (place + 1, names[i], float(board.mean[i]), float(board.low[i]), float(board.high[i]),

@@ -81,7 +81,7 @@ def report(
 
     Example: entrywise leaderboard report scores.db --level 0.95
     """
-    from entrywise.apply.leaderboard import Bought, control, next_money, scores
+    from entrywise.apply.leaderboard import Bought, next_money, savings, scores
     from entrywise.study import Study
 
     study = Study.open(database, name)
@@ -104,21 +104,14 @@ def report(
             f"best: {rows_label(study, found.report['best'])}, with posterior probability {found.report['confidence']:.2f}"
         )
     say(f"intervals: {found.report.get('intervals', 'conformal, from a blind reserve')}")
-    compared = control(found, bought)
-    if compared.rule_error is None or compared.random_error is None:
-        say(f"against random buying at equal cost: {compared.reason}")
-    else:
-        gain = compared.rule_error / compared.random_error - 1
-        say(
-            f"against random buying at equal cost ({compared.spend:g}): error {compared.rule_error:.4g} beside "
-            f"{compared.random_error:.4g} ({gain:+.0%})"
-        )
+    compared = savings(found, bought)
+    say(f"against random buying at equal cost: {savings_words(compared)}")
     more = next_money(found, bought, 0.1 * float(now["budget"]), study.prices)
     say(
         f"the next 10 % of the budget ({more.money:g}) would buy {more.cells} cells; expected error {more.now:.4g} -> {more.then:.4g}"
     )
     if plot is not None:
-        draw_scores(plot, [r[0] for r in rows], board)
+        draw_scores(plot, [r[0] for r in rows], board, compared)
         say(f"picture: {plot.resolve()}")
 
 
@@ -127,14 +120,32 @@ def rows_label(study: Any, i: int) -> str:
     return str(study.labels.row(int(i)))
 
 
-def draw_scores(path: Path, names: list[str], board: Any) -> None:
-    """Draw the scores with their intervals, best on top."""
+def savings_words(compared: Any) -> str:
+    """Return the savings curve in words: error at each spend, and when the rule had what random buying reached."""
+    if not compared.spend:
+        return str(compared.reason)
+    curve = "; ".join(
+        f"{spend:g}: {rule:.4g} beside {random:.4g}"
+        for spend, rule, random in zip(compared.spend, compared.rule_error, compared.random_error, strict=True)
+    )
+    if compared.enough is None:
+        return f"{curve}; the rule never reached what random buying did"
+    share = 1 - compared.enough / compared.spend[-1]
+    return f"{curve}; what random buying reached with {compared.spend[-1]:g} the rule had with {compared.enough:.3g} (saved {share:.0%})"
+
+
+def draw_scores(path: Path, names: list[str], board: Any, compared: Any) -> None:
+    """Draw the scores with their intervals, best on top, and beside them the savings curve where there is one."""
     import numpy as np
 
     from entrywise.reproduce._shared import new_figure, save_figure
 
     order = board.order
-    figure, ((axis,),) = new_figure(width=6.5, height=max(2.5, 0.22 * len(names) + 1))
+    panels = 2 if compared.spend else 1
+    figure, (axes,) = new_figure(
+        columns=panels, width=6.5 if panels == 1 else 5.5, height=max(3, 0.22 * len(names) + 1)
+    )
+    axis = axes[0]
     at = np.arange(len(order))
     half = board.mean[order] - board.low[order]
     axis.errorbar(board.mean[order], at, xerr=half, fmt="o", ms=3, lw=1, color="tab:blue")
@@ -142,6 +153,12 @@ def draw_scores(path: Path, names: list[str], board: Any) -> None:
     axis.invert_yaxis()
     axis.set_xlabel("score, with its interval")
     axis.grid(alpha=0.3, axis="x")
+    if compared.spend:
+        axes[1].plot(compared.spend, compared.random_error, "s--", color="tab:gray", ms=4, label="at random")
+        axes[1].plot(compared.spend, compared.rule_error, "o-", color="tab:blue", ms=4, label="by rule")
+        axes[1].set(xlabel="spend", ylabel="error on the reserve", ylim=(0, None), title="savings")
+        axes[1].legend()
+        axes[1].grid(alpha=0.3)
     save_figure(path, figure)
 
 
