@@ -210,29 +210,28 @@ class Savings:
 def savings(fit: LowRank, bought: Bought, points: int = 5, rng: np.random.Generator | int = 0) -> Savings:
     """Return the error against spend of this rule and of random buying, from cells that were drawn at random.
 
-    The exploration cells alone, in their order, are a purchase at random; where all prices are alike so is the reserve. Cells
-    of the rule and cells at random of equal cost are fitted, at up to `points` spends, and judged on reserve cells that neither has
-    seen, weighted by one over their probability: each half of the reserve judges once. Without a reserve, or
-    with fewer random cells than lines, the answer is that it is unknown.
+    Half of the reserve and the exploration cells, in their order, are a purchase at random (by one over the price or over
+    its root). They and cells of the rule of equal cost are fitted, at up to `points` spends, and judged on the other half of the
+    reserve, which neither has seen, weighted by one over their probability; then the halves change places. With
+    too small a reserve, or fewer cells than lines, the answer is that it is unknown.
     """
     lines, generator = max(bought.shape), np.random.default_rng(rng)
     reserve = generator.permutation(np.flatnonzero(bought.arms == "reserve"))
     explore = np.flatnonzero(bought.arms == "explore")
     chosen = np.flatnonzero(~np.isin(bought.arms, RANDOM))
-    flat = bool(np.ptp(bought.price) == 0.0)
-    halves = np.array_split(reserve, 2) if flat else [reserve, reserve]
+    halves = np.array_split(reserve, 2)
     if len(halves[1]) < 30:
         return Savings(reason=f"unknown: a reserve of {len(reserve)} cells is too small to judge both")
-    at_random = [np.r_[halves[1 - k], explore] if flat else explore for k in (0, 1)]
+    at_random = [np.r_[halves[1 - k], explore] for k in (0, 1)]
     fewest = min(len(at_random[0]), len(at_random[1]), len(chosen))
     if fewest < lines:
         return Savings(reason=f"unknown: {fewest} cells are fewer than one a line ({lines})")
     bills = [[np.cumsum(bought.price[cells]) for cells in (chosen, at_random[k])] for k in (0, 1)]
     most = min(float(bill[-1]) for pair in bills for bill in pair)
     least = max(float(bill[lines - 1]) for pair in bills for bill in pair)
-    spends = np.linspace(min(least, most), most, points) if least < most else np.array([most])
+    spends = np.linspace(least, most, points) if least < most else np.array([most])
     squares = np.zeros((2, len(spends)))
-    for k in (0, 1) if flat else (0,):
+    for k in (0, 1):
         judge = halves[k]
         for which, cells in enumerate((chosen, at_random[k])):
             for t, spend in enumerate(spends):
@@ -240,7 +239,7 @@ def savings(fit: LowRank, bought: Bought, points: int = 5, rng: np.random.Genera
                 found = low_rank(bought.observations(some), min(fit.rank, *bought.shape), rng=0)
                 off = found.entries(bought.rows[judge], bought.cols[judge]) - bought.values[judge]
                 squares[which, t] += np.average(off**2, weights=1.0 / bought.probability[judge])
-    errors = np.sqrt(squares / (2 if flat else 1))
+    errors = np.sqrt(squares / 2)
     return Savings(tuple(spends.tolist()), tuple(errors[0].tolist()), tuple(errors[1].tolist()))
 
 
