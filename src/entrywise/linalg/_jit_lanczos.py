@@ -118,6 +118,17 @@ def side(lower, upper, mass, narrow):
 
 
 @njit(cache=True)
+def between(u, v, start, count, pool, weight):
+    """Return the weight of the edge between u and v, 0 where there is none."""
+    if count[v] < count[u]:
+        u, v = v, u
+    for p in range(start[u], start[u] + count[u]):
+        if pool[p] == v:
+            return float(weight[p])
+    return 0.0
+
+
+@njit(cache=True)
 def decide(
     u, v, y, margin, scale, symmetric, low, high, exact,
     start, count, net, pool, weight, x, stamp, touched, small, out, tally,
@@ -132,17 +143,27 @@ def decide(
     """
     alpha, beta, d, e, z = small[0], small[1], small[2], small[3], small[4]
     old, cur, new = x[0], x[1], x[2]
+    tally[DECISIONS] += 1
+    c2, c0 = (1.0, 0.0) if symmetric else (0.0, 1.0)
+    d1, d2, d0 = (1.0 - y * margin, 1.0 + y * margin, 0.0) if symmetric else (1.0, 0.0, 1.0 + y * margin)
+    sign, above = 0, 0
+    if margin == 0.0 or y == 0:
+        above = y  # nothing more to find out
+    if not symmetric and not exact:  # Jensen: v' exp(S) v >= exp(v' S v), which needs no step
+        a = scale * (0.5 * (net[u] + net[v]) + between(u, v, start, count, pool, weight))
+        if a >= 0.0:
+            out[LOW_PLUS] = np.exp(a)
+            sign = 1
+            if out[LOW_PLUS] >= d0:
+                above = 1
+            if y != 1 or above == 1:
+                return sign, sign != y or above != y
     tally[TICK] += 1
     tick = tally[TICK]
     touched[0], touched[1] = u, v
     stamp[u] = stamp[v] = tick
     cur[u] = cur[v] = np.sqrt(0.5)
     n = 2
-    c2, c0 = (1.0, 0.0) if symmetric else (0.0, 1.0)
-    d1, d2, d0 = (1.0 - y * margin, 1.0 + y * margin, 0.0) if symmetric else (1.0, 0.0, 1.0 + y * margin)
-    sign, above = 0, 0
-    if margin == 0.0 or y == 0:
-        above = y  # nothing more to find out
     d_low, d_high, previous = 1.0, 1.0, 0.0
     steps = 0
     for k in range(MOST):
@@ -154,13 +175,6 @@ def decide(
         for q in range(reach):
             a += cur[touched[q]] * new[touched[q]]
         alpha[k] = a
-        if k == 0 and not symmetric and not exact and a >= 0.0:  # Jensen: v' exp(S) v >= exp(v' S v)
-            out[LOW_PLUS] = np.exp(a)
-            sign = 1
-            if np.exp(a) >= d0:
-                above = 1
-            if y != 1 or above == 1:
-                break
         norm = 0.0
         for q in range(n):
             w = touched[q]
@@ -203,7 +217,6 @@ def decide(
         w = touched[q]
         x[0, w] = x[1, w] = x[2, w] = 0.0
     tally[STEPS] += steps
-    tally[DECISIONS] += 1
     if steps > tally[MAX_STEPS]:
         tally[MAX_STEPS] = steps
     return sign, sign != y or above != y
