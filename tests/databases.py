@@ -48,6 +48,16 @@ def postgres_url():
         yield url
 
 
+@pytest.fixture
+def own_server():
+    """A PostgreSQL server that nobody else uses."""
+    from entrywise.checks import postgres
+
+    needs_postgres()
+    with postgres.running() as found:
+        yield found
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request, tmp_path):
     """A file of SQLite, then the URL of a PostgreSQL server."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from entrywise.play import play
 from entrywise.queries import Prices
 from entrywise.study import SQLStore, Study, Told, tells
 from entrywise.study.database import normal_url, upgrade
-from entrywise.study.leases import free_questions
+from entrywise.study.leases import IN_ORDER, free_questions
 from entrywise.study.schema import HEAD, metadata, pending
 
 A = random_psd(9, 3, 5)
@@ -586,6 +587,7 @@ def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(p
         if analyzed:
             connection.exec_driver_sql("ANALYZE pending")
         connection.exec_driver_sql("SET LOCAL plan_cache_mode = force_generic_plan")
+        connection.exec_driver_sql(IN_ORDER)
         found = []
         for name, statement, values in (
             ("one", tells._ONE_POSTGRESQL, f"{number}, 0, 5, NULL, 1.0, 1.0"),
@@ -609,6 +611,31 @@ def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(p
     assert "Index Scan using pending_free" in free
     assert "(batch = $0)" in free
     assert "Sort" not in free
+
+
+def test_postgresql_asks_by_key_with_statistics_of_another_study(own_server):
+    """A new study, of which nothing is known yet, seems to have no question; finding one must not read all."""
+    Study.create(own_server.url, "first", plan="adaptive-nystrom", params={"n": 2000, "rank": 1}, seed=1)
+    analyze = "ANALYZE pending; ANALYZE questions; ANALYZE answers; ANALYZE batches; ANALYZE studies"
+    SQLStore(own_server.url).database.write(lambda c: c.exec_driver_sql(analyze))
+    study = Study.create(own_server.url, "second", plan="adaptive-nystrom", params={"n": 20_000, "rank": 1}, seed=1)
+
+    def touched():
+        """Rows that indexes of the queue and of the questions gave up so far."""
+        count = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('pending', 'questions')"
+        study.store.database.engine.dispose()  # connections report what they did when they end
+        study.store.database._bare.close()
+        time.sleep(0.5)
+        return int(study.store.database.read(lambda c: c.exec_driver_sql(count).scalar()))
+
+    before = touched()
+    for k in range(3):
+        asked = study.ask(20, f"w{k}")
+        assert len(asked) == 20
+        study.tell([(q.id, 1.0) for q in asked[:5]], f"w{k}")
+        study.tell([(asked[5].id, 1.0)], f"w{k}")
+        study.tell([(asked[6].row, asked[6].col, 1.0)])
+    assert touched() - before < 1000
 
 
 def test_many_make_the_same_new_database_at_once(lab):

@@ -8,8 +8,6 @@ import threading
 
 import pytest
 
-from databases import needs_postgres
-from entrywise.checks import postgres
 from entrywise.exceptions import StoreError
 from entrywise.gallery import random_psd
 from entrywise.study import Study, database
@@ -17,14 +15,6 @@ from entrywise.study.crash import torture
 
 A = random_psd(9, 2, seed=3)
 NYSTROM = {"plan": "adaptive-nystrom", "params": {"n": 9}, "seed": 1}
-
-
-@pytest.fixture
-def own_server():
-    """A PostgreSQL server that nobody else uses."""
-    needs_postgres()
-    with postgres.running() as found:
-        yield found
 
 
 def test_workers_outlive_restarts_of_the_server(own_server):

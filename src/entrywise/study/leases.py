@@ -12,6 +12,9 @@ from entrywise.study.database import Database
 from entrywise.study.schema import FREE, pending, questions, studies
 from entrywise.study.store import Leased
 
+# Where its statistics are old, PostgreSQL thinks that a batch has one question, and would read and sort all of it.
+IN_ORDER = "SET LOCAL enable_sort = off"
+
 
 def in_queue(study: int, *where: sa.ColumnElement[bool]) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the conditions of a study's open questions: those of its current batch, if `where` holds of the study.
@@ -87,6 +90,8 @@ class Leases:
 
     def _pick(self, connection: Connection, study: int, limit: int | None, now: float) -> tuple[int, list[int]]:
         p = pending.c
+        if not self.database.sqlite:
+            connection.exec_driver_sql(IN_ORDER)
         rows = self.database.columns(connection, free_questions(study, now).limit(limit))
         if not rows:
             return 0, []

@@ -28,8 +28,9 @@ from sqlalchemy import (
 
 HEAD = "0002"  # the newest migration
 
-# True of every row: an index for those who say it, so that looking up one question never takes that index
-FREE = text("leased_until >= 0")
+# True of every row, and said by the queries that an index is for: to others it does not exist. While PostgreSQL has
+# no statistics of a new study it would else take any index, and read all of the study to find a single question.
+FREE, ENTRY = text("leased_until >= 0"), text('"row" >= 0')
 
 metadata = MetaData()
 
@@ -92,7 +93,7 @@ questions = Table(
     Column("arm", Text),
     Column("probability", Float),
     PrimaryKeyConstraint("study", "batch", "position"),
-    Index("questions_entry", "study", "row", "col"),
+    Index("questions_entry", "study", "row", "col", postgresql_where=ENTRY),
     sqlite_with_rowid=False,
 )
 
@@ -126,8 +127,8 @@ pending = Table(
     Column("holders", Text),  # everyone who ever held it, a line each
     Column("failed", Boolean, nullable=False),
     PrimaryKeyConstraint("study", "batch", "position"),
-    Index("pending_free", "study", "batch", "leased_until", "position", sqlite_where=FREE, postgresql_where=FREE),
-    Index("pending_entry", "study", "row", "col"),
+    Index("pending_free", "study", "batch", "leased_until", "position", postgresql_where=FREE),
+    Index("pending_entry", "study", "row", "col", postgresql_where=ENTRY),
     sqlite_with_rowid=False,
 )
 

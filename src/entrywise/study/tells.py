@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from entrywise.exceptions import TellError
 from entrywise.study.bare import Call
 from entrywise.study.leases import Leases, in_queue
-from entrywise.study.schema import answers, batches, pending, questions, retired, studies
+from entrywise.study.schema import ENTRY, answers, batches, pending, questions, retired, studies
 from entrywise.study.store import Blaming, Naming, Record, Told, Workers
 
 FAILED = 1.0  # a lease that ended long ago: failed questions are handed out after those never tried
@@ -240,6 +240,7 @@ class Tells(Leases):
     ) -> list[tuple[list[tuple[int, int]], tuple[int, int] | None]]:
         """Return for each entry (its open questions, its last answered one), as (batch, position)."""
         p, q, a = pending.c, questions.c, answers.c
+        said = () if self.database.sqlite else (ENTRY,)
 
         def search(connection: Connection) -> list[tuple[list[tuple[int, int]], tuple[int, int] | None]]:
             open_at: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -256,7 +257,7 @@ class Tells(Leases):
                 last: tuple[int, int] | None = None
                 for i, j in ways:
                     if not many:
-                        here = sa.select(p.batch, p.position).where(p.study == study, p.row == i, p.col == j)
+                        here = sa.select(p.batch, p.position).where(p.study == study, p.row == i, p.col == j, *said)
                         open_at[i, j] = self.database.columns(connection, here)
                     match = match or [(int(b), int(k)) for b, k in open_at.get((i, j), [])]
                 for i, j in () if match else ways:
@@ -264,7 +265,7 @@ class Tells(Leases):
                     told = (
                         sa.select(q.batch, q.position)
                         .select_from(questions.join(answers, same))
-                        .where(q.study == study, q.row == i, q.col == j, a.source == "told")
+                        .where(q.study == study, q.row == i, q.col == j, *said, a.source == "told")
                         .order_by(q.batch.desc(), q.position.desc())
                         .limit(1)
                     )

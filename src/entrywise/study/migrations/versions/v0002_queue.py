@@ -1,9 +1,9 @@
-"""The queue of open questions stays quick whatever was asked before.
+"""Asking and telling stay quick on PostgreSQL, whatever was asked before and however old its statistics are.
 
-PostgreSQL leaves the rows of answered questions in the index until it vacuums. With the batch before the lease in
-the index, looking for free questions passes over those of the batch at hand alone, not over all of the past. The index
-is one for queries that say ``leased_until >= 0``: without statistics PostgreSQL would else take it, and read the whole
-batch, to find a single question.
+It leaves the rows of answered questions in the index until it vacuums. With the batch before the lease in the index,
+looking for free questions passes over those of the batch at hand alone, not over all of the past. There the indexes beside
+the primary keys become partial ones, of a condition that holds for all rows and that only their own queries say: while
+there are no statistics of a new study, any index seems as good as the primary key to find a single question.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Put the batch before the lease; let the queue be vacuumed by what has left it, not by a share of its size."""
-    op.drop_index("pending_free", "pending")
-    free = sa.text("leased_until >= 0")
-    columns = ["study", "batch", "leased_until", "position"]
-    op.create_index("pending_free", "pending", columns, sqlite_where=free, postgresql_where=free)
+    """Make the indexes anew; let the queue be vacuumed by what has left it, not by a share of its size."""
+    for name, table, columns, condition in (
+        ("pending_free", "pending", ["study", "batch", "leased_until", "position"], "leased_until >= 0"),
+        ("pending_entry", "pending", ["study", "row", "col"], '"row" >= 0'),
+        ("questions_entry", "questions", ["study", "row", "col"], '"row" >= 0'),
+    ):
+        op.drop_index(name, table)
+        op.create_index(name, table, columns, postgresql_where=sa.text(condition))
     if op.get_bind().dialect.name == "postgresql":
         op.execute(
             "ALTER TABLE pending SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,"
