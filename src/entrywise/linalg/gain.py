@@ -142,12 +142,12 @@ class Gains:
         """Return the cells to buy with `money`, at most `most`, best first, covariances updated in between.
 
         A cell is taken when its gain per price is within `slack` of the best other's. Of every row the best few
-        (twice the average need, and 16) are candidates.
+        (twice the average need, more where rows are few and long, and 16) are candidates.
         """
         from entrywise.linalg._jit_gain import buy_greedily
 
         m, n = len(self.U), len(self.V)
-        length = int(min(n, 16 + 2 * -(-most // m)))
+        length = int(min(n, 16 + 2 * np.ceil(most / m * max(1.0, n / m))))
         short, prices = np.empty((m, length), np.int32), np.ones((m, length))
         with one_blas_thread():
             for rows, rate in self._orders():
