@@ -22,7 +22,7 @@ LAMBDAS = {  # cmfrec's grids of five, placed so that its best is inside
     "small": (0.02, 0.1, 0.5, 2.0, 10.0),
     "large": (0.02, 0.1, 0.5, 2.0, 10.0),
     "movielens": (2.0, 5.0, 10.0, 15.0, 30.0),
-    "jester": (5.0, 20.0, 60.0, 150.0, 400.0),
+    "jester": (60.0, 150.0, 400.0, 1000.0, 2500.0),
     "alpaca": (0.5, 2.0, 5.0, 10.0, 30.0),
 }
 SEEDS = (70101, 70102, 70103)  # never used for tuning
