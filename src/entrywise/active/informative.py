@@ -35,7 +35,7 @@ def most_informative(
     reserve: float = 0.0,
     explore: float = 0.15,
     growth: float = 1.15,
-    guard: float = 2.0,
+    guard: float = 3.0,
     score_error: float | None = None,
     least_gain: float | None = None,
     available: Any = None,
