@@ -150,6 +150,15 @@ def test_skill_moments_equal_fine_quadrature(right, a, b, k):
     assert deviation[0] == pytest.approx(np.sqrt(p @ (x - want) ** 2), rel=0.03)
 
 
+def test_skill_moments_are_those_of_a_beta_law_when_the_truth_is_known():
+    for right in (0, 29, 58):  # at 29 of 58 the first guess is the mode itself
+        r, mean, deviation = np.r_[np.ones(right), np.zeros(58 - right)], np.empty(1), np.empty(1)
+        jit.skill_moments(np.array([0, 58]), r, 1.0, 20.0, 20.0, mean, deviation)
+        a, b = 20.0 + right, 78.0 - right
+        assert mean[0] == pytest.approx(a / (a + b), abs=1e-5)
+        assert deviation[0] == pytest.approx(np.sqrt(a * b / (a + b) ** 2 / (a + b + 1)), rel=1e-3)
+
+
 def test_agreement_counts_equal_the_double_loop():
     item, worker, label, _ = crowd(4, n=60, k=3, votes=4)
     found = agreement(Answers.of(item, worker, label))
