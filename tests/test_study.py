@@ -524,7 +524,8 @@ def test_migrations_make_the_tables_of_the_schema(database_url):
         assert context.get_current_revision() == HEAD
 
 
-def test_a_study_of_the_first_tables_is_brought_up_to_date(lab, tmp_path):
+@pytest.mark.parametrize("priced", [False, True])  # tables of version 0001 have been made both ways
+def test_a_study_of_the_first_tables_is_brought_up_to_date(lab, tmp_path, priced):
     import sqlite3
 
     now = Study.create(lab, "old", **NYSTROM)
@@ -533,11 +534,15 @@ def test_a_study_of_the_first_tables_is_brought_up_to_date(lab, tmp_path):
         upgrade(connection, "0001")
     handle = sqlite3.connect(tmp_path / "first.db")
     handle.execute("ATTACH ? AS now", (lab,))
+    if priced:
+        handle.execute("ALTER TABLE pending ADD COLUMN price FLOAT NOT NULL DEFAULT 0")
     for table in metadata.tables:
-        handle.execute(f"INSERT INTO main.{table} SELECT * FROM now.{table}")
+        names = ", ".join(f'"{row[1]}"' for row in handle.execute(f"PRAGMA main.table_info({table})"))
+        handle.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM now.{table}")
     handle.commit()
     handle.close()
     study = Study.open(str(tmp_path / "first.db"), "old")
+    assert study.status() == now.status()
     index = study.store.database.read(lambda c: sa.inspect(c).get_indexes("pending"))
     assert {i["name"]: i["column_names"] for i in index}["pending_free"] == [
         "study",

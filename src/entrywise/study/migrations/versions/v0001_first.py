@@ -89,7 +89,6 @@ def upgrade() -> None:
         sa.Column("unit", sa.BigInteger),
         sa.Column("row", sa.BigInteger, nullable=False),
         sa.Column("col", sa.BigInteger, nullable=False),
-        sa.Column("price", sa.Float, nullable=False),
         sa.Column("worker", sa.Text),
         sa.Column("leased_until", sa.Float, nullable=False),
         sa.Column("holders", sa.Text),

@@ -3,7 +3,8 @@
 It leaves the rows of answered questions in the index until it vacuums. With the batch before the lease in the index,
 looking for free questions passes over those of the batch at hand alone, not over all of the past. There the indexes beside
 the primary keys become partial ones, of a condition that holds for all rows and that only their own queries say: while
-there are no statistics of a new study, any index seems as good as the primary key to find a single question.
+there are no statistics of a new study, any index seems as good as the primary key to find a single question. An open
+question carries its price, so that what is reserved is one sum; some tables of version 0001 have that column already.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Make the indexes anew; let the queue be vacuumed by what has left it, not by a share of its size."""
+    """Give the queue its prices; make the indexes anew; let it be vacuumed by what has left it, not by a share of its size."""
+    if "price" not in {column["name"] for column in sa.inspect(op.get_bind()).get_columns("pending")}:
+        op.add_column("pending", sa.Column("price", sa.Float, nullable=False, server_default="0"))
+        op.execute(
+            "UPDATE pending SET price = (SELECT price FROM questions WHERE questions.study = pending.study"
+            " AND questions.batch = pending.batch AND questions.position = pending.position)"
+        )
     for name, table, columns, condition in (
         ("pending_free", "pending", ["study", "batch", "leased_until", "position"], "leased_until >= 0"),
         ("pending_entry", "pending", ["study", "row", "col"], '"row" >= 0'),
