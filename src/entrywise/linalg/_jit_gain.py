@@ -1,8 +1,9 @@
 """Compiled greedy buying: one cell after the other, covariances updated after each.
 
 Symmetric q x q matrices are packed as their upper triangles. Rows are visited while their best gain can still reach the
-level of the pass; in a visit everything about the row is fresh, and buying a cell changes its other candidates by
-rank-one terms, O(q) each. Gains only fall, so a row that was below the level stays there.
+level of the pass; a visit begins with everything about the row fresh, and buying a cell changes its other candidates by
+rank-one terms, O(q) each (their column's half, trace term included, waits for the next visit). Gains only fall, so a row
+that was below the level stays there.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -74,6 +75,22 @@ def _lower(A, x, times):
         for b in range(a, len(x)):
             A[s] -= y * x[b]
             s += 1
+
+
+@njit(cache=True, nogil=True)
+def _terms(C, M, v, inverse, fixed, x, h, w):
+    """Fill in x = C v and w = C M x and return c, so that buying a cell of design v turns P = C M C into P'.
+
+    ``P' = P - (x w' + w x') / d + c x x'`` with ``inverse`` = 1 / d; M loses v v' unless it is `fixed`. h : (q,) to work in.
+    """
+    _times(C, v, x)
+    _times(M, x, h)
+    _times(C, h, w)
+    square, keep = 0.0, 1.0
+    for a in range(len(x)):
+        square += h[a] * x[a] * inverse**2
+        keep -= x[a] * v[a] * inverse
+    return square if fixed else square - keep**2
 
 
 @njit(cache=True, nogil=True)
@@ -167,15 +184,8 @@ def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slac
                 count += 1
                 short[i, at] = -1
                 inverse = 1.0 / (s2 + row_var[at] + col_var[at])
-                # the row: x = Cu v, Cu <- Cu - x x' / d, d the variance of the answer, and its other candidates by rank-one terms
-                _times(Cu[i], V[j], x)
-                _times(M[i], x, h)
-                _times(Cu[i], h, w)
-                xMx, keep = 0.0, 1.0
-                for a in range(q):
-                    xMx += h[a] * x[a] * inverse**2
-                    keep -= x[a] * V[j, a] * inverse
-                xMx -= 0.0 if by_sum else keep**2
+                # the row, d the variance of the answer: Cu <- Cu - x x' / d, and its other candidates by rank-one terms
+                square = _terms(Cu[i], M[i], V[j], inverse, by_sum, x, h, w)
                 y[:] = 0.0
                 z[:] = 0.0
                 for a in range(q):
@@ -183,24 +193,17 @@ def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slac
                         y[t] += x[a] * X[a, t]
                         z[t] += w[a] * X[a, t]
                 for t in range(length):
-                    row_gain[t] = max(row_gain[t] + y[t] * (xMx * y[t] - 2.0 * inverse * z[t]), 0.0)
+                    row_gain[t] = max(row_gain[t] + y[t] * (square * y[t] - 2.0 * inverse * z[t]), 0.0)
                     row_var[t] = max(row_var[t] - y[t] * y[t] * inverse, 0.0)
                 _lower(Cu[i], x, inverse)
                 if not by_sum:
                     _lower(M[i], V[j], 1.0)
                 # the column, for rows that are visited later: the same terms, on Pv
-                _times(Cv[j], U[i], x)
-                _times(N[j], x, h)
-                _times(Cv[j], h, w)
-                xNx, keep = 0.0, 1.0
-                for a in range(q):
-                    xNx += h[a] * x[a] * inverse**2
-                    keep -= x[a] * U[i, a] * inverse
-                xNx -= keep**2
+                square = _terms(Cv[j], N[j], U[i], inverse, False, x, h, w)
                 s = 0
                 for a in range(q):
                     for b in range(a, q):
-                        Pv[j, s] += x[a] * x[b] * xNx - inverse * (x[a] * w[b] + w[a] * x[b])
+                        Pv[j, s] += x[a] * x[b] * square - inverse * (x[a] * w[b] + w[a] * x[b])
                         s += 1
                 _lower(Cv[j], x, inverse)
                 _lower(N[j], U[i], 1.0)
