@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from entrywise.bounds.binary import adversary
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.gallery import bicluster_trials
+from entrywise.linalg import _jit_ends
+from entrywise.linalg.lanczos import GrowingExponential
 from entrywise.online import Doubling, Learner, Majority, MatrixWinnow, RowColumnMajority, SymmetricWinnow, auto
 
 
@@ -126,6 +128,59 @@ def test_trace_stays_below_golden_thompson(seed, gamma, symmetric):
     eigenvalues = np.linalg.eigvalsh(exponential.dense())
     unused = exponential.n_vertices - exponential.n_active
     assert np.exp(eigenvalues).sum() - unused <= exponential.trace_bound * (1 + 1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 2.0, 6.0]), st.booleans(), st.booleans())
+@settings(max_examples=40)
+def test_the_spectrum_lies_between_the_ends(seed, gamma, symmetric, wrong):
+    """At every trial, also against the adversary, after a copy, and from a log that does not know the ends."""
+    rng = np.random.default_rng(seed)
+    m, n, slack = int(rng.integers(1, 9)), int(rng.integers(1, 9)), float(rng.choice([0.0, 0.3]))
+    learner = SymmetricWinnow(gamma, slack) if symmetric else MatrixWinnow(gamma, slack)
+    for _ in range(40):
+        i, j = int(rng.integers(m)), int(rng.integers(n))
+        learner = learner.learn(i, j, -learner.predict(i, j) if wrong else int(rng.choice([-1, 1])))
+        exponential = learner._memory.exponential
+        eigenvalues = np.linalg.eigvalsh(exponential.dense())
+        low, high = exponential.ends
+        assert low <= eigenvalues[0] <= eigenvalues[-1] <= high
+        assert low <= 0.0 <= high
+    log = exponential.log()
+    bare = GrowingExponential(gamma, symmetric=symmetric, margin=slack)
+    bare.replay({k: v for k, v in log.items() if k != "end"})
+    for again in (exponential.copy(len(log["u"])), bare):
+        low, high = again.ends
+        assert low <= eigenvalues[0] <= eigenvalues[-1] <= high
+        us, vs = (x.ravel().astype(np.int64) for x in np.meshgrid(np.unique(log["u"]), np.unique(log["v"])))
+        np.testing.assert_array_equal(again.signs(us, vs), exponential.signs(us, vs))
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+@settings(max_examples=40)
+def test_a_factorization_tells_what_the_largest_eigenvalue_does(seed, symmetric):
+    """Edges that cancelled, separate parts and stars included: positive definite just above, not just below."""
+    rng = np.random.default_rng(seed)
+    rows, cols = 2 + np.arange(int(rng.integers(1, 7))), 12 + np.arange(int(rng.integers(1, 7)))
+    k = int(rng.integers(1, 30))
+    ys = rng.choice(np.array([-1, 1], np.int8), k)
+    grown = GrowingExponential(0.7, symmetric=symmetric)
+    log = {"u": rng.choice(rows, k), "v": rng.choice(cols, k), "y": ys, "delta": np.full(k, 1e3)}
+    grown.replay(log)
+    touched, place = np.zeros(len(grown._count), np.int32), np.zeros(len(grown._count), np.int32)
+    size, first = _jit_ends.halves(touched, len(grown._count), place, grown._start, grown._count, grown._pool)
+    assert size == grown.n_active
+    assert 2 * first <= size
+    used = np.sort(touched[:size]) - 2
+    top = np.linalg.eigvalsh(grown.dense()[np.ix_(used, used)])[-1]
+    scale = grown.gamma * (1.0 if symmetric else 0.5)
+    graph = (grown._start, grown._count, grown._net, grown._pool, grown._weight)
+    C = np.zeros((first, first))
+    assert _jit_ends.below(top + 1e-6, scale, symmetric, touched, size, first, place, *graph, C)
+    assert not _jit_ends.below(top - 1e-6, scale, symmetric, touched, size, first, place, *graph, C)
+    high = grown.ends[1]
+    lower = _jit_ends.tightened(high, scale, symmetric, touched, size, first, place, *graph)
+    assert max(top, 0.0) <= lower <= high + 1e-8
+    assert lower - max(top, 0.0) <= high / 2**_jit_ends.ATTEMPTS + 1e-8
 
 
 def test_always_wrong_adversary_keeps_the_largest_eigenvalue_small():

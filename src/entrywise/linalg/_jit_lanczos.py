@@ -14,9 +14,11 @@ MOST = 64  # Lanczos steps, far beyond what round-off lets matter
 TIE = 1e-12  # a bracket narrower than this, relative, is a tie
 
 # what is counted on the way
-TICK, STEPS, MAX_STEPS, EDGES, DECISIONS = range(5)
+TICK, STEPS, MAX_STEPS, EDGES, DECISIONS, NODES = range(6)
 # what a bracket leaves behind: sums of w exp(t) and w exp(-t) under the lower and the upper rule, and their values
 LOW_PLUS, LOW_MINUS, UP_PLUS, UP_MINUS, LOW, UP = range(6)
+# rows of the small work array: the Jacobi matrix, then nodes and square roots of the weights of both rules
+ALPHA, BETA, WORK, LOW_NODES, LOW_ROOTS, UP_NODES, UP_ROOTS = range(7)
 
 
 @njit(cache=True)
@@ -139,9 +141,11 @@ def decide(
     in [low, high]. The prediction is the sign of v' F(S) v with F(t) = exp(t) - 1 or, `symmetric`, exp(t) - exp(-t);
     with a margin d, the update asks for the sign at exp(t) - (1 + y d) or (1 - y d) exp(t) - (1 + y d) exp(-t).
     The odd derivatives of all of them are positive, so a Gauss-Radau rule with its free node at `low` is too small
-    and one at `high` too large. With `exact` it goes on until the bracket is a tie's width.
+    and one at `high` too large. With `exact` it goes on until the bracket is a tie's width. The last two rules stay in
+    `small`, with tally[NODES] nodes.
     """
-    alpha, beta, d, e, z = small[0], small[1], small[2], small[3], small[4]
+    alpha, beta, e = small[ALPHA], small[BETA], small[WORK]
+    d, z, d_up, z_up = small[LOW_NODES], small[LOW_ROOTS], small[UP_NODES], small[UP_ROOTS]
     old, cur, new = x[0], x[1], x[2]
     tally[DECISIONS] += 1
     c2, c0 = (1.0, 0.0) if symmetric else (0.0, 1.0)
@@ -157,6 +161,10 @@ def decide(
             if out[LOW_PLUS] >= d0:
                 above = 1
             if y != 1 or above == 1:
+                share = min(1.0, max(0.0, (high - a) / (high - low)))  # the rule of both ends, with no step
+                d[0], d[1] = low, high
+                z[0], z[1] = np.sqrt(share), np.sqrt(1.0 - share)
+                tally[NODES] = 2
                 return sign, sign != y or above != y
     tally[TICK] += 1
     tick = tally[TICK]
@@ -185,6 +193,8 @@ def decide(
         if invariant:
             out[LOW_PLUS], out[LOW_MINUS] = rule(alpha, beta, k + 1, 0.0, False, symmetric, d, e, z)
             out[UP_PLUS], out[UP_MINUS] = out[LOW_PLUS], out[LOW_MINUS]
+            d_up[: k + 1], z_up[: k + 1] = d[: k + 1], z[: k + 1]
+            tally[NODES] = k + 1
         else:
             if k == 0:
                 d_low, d_high = a - low, a - high
@@ -193,7 +203,8 @@ def decide(
                 d_high = a - high - previous * previous / d_high
             beta[k] = b
             out[LOW_PLUS], out[LOW_MINUS] = rule(alpha, beta, k + 1, low + norm / d_low, True, symmetric, d, e, z)
-            out[UP_PLUS], out[UP_MINUS] = rule(alpha, beta, k + 1, high + norm / d_high, True, symmetric, d, e, z)
+            out[UP_PLUS], out[UP_MINUS] = rule(alpha, beta, k + 1, high + norm / d_high, True, symmetric, d_up, e, z_up)
+            tally[NODES] = k + 2
         out[LOW] = out[LOW_PLUS] - c2 * out[LOW_MINUS] - c0
         out[UP] = out[UP_PLUS] - c2 * out[UP_MINUS] - c0
         mass = c0 + out[LOW_PLUS] + out[UP_MINUS]

@@ -11,26 +11,74 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from entrywise.linalg._jit_lanczos import LOW, LOW_MINUS, LOW_PLUS, TIE, UP, UP_MINUS, UP_PLUS, decide
+from entrywise.linalg._jit_ends import ATTEMPTS, PATIENCE, halves, moved, price, tightened
+from entrywise.linalg._jit_lanczos import (
+    EDGES,
+    LOW,
+    LOW_MINUS,
+    LOW_NODES,
+    LOW_PLUS,
+    LOW_ROOTS,
+    NODES,
+    TIE,
+    UP,
+    UP_MINUS,
+    UP_NODES,
+    UP_PLUS,
+    UP_ROOTS,
+    decide,
+)
 
 # integers of a memory
-USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL = range(10)
-N_INTS = 10
+USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, TIGHTENED, NEXT = range(12)
+N_INTS = 12
 # floats of a memory
-GAMMA, TRACE = range(2)
+GAMMA, TRACE, LOWEST, HIGHEST = range(4)
+N_FLOATS = 4
 
 
 @njit(cache=True)
-def span(symmetric, gamma, vertices, trace, ints):
-    """Interval that holds the spectrum: degrees on both sides, the trace of exp(S) above."""
+def span(symmetric, gamma, ints, floats):
+    """Interval that holds the spectrum: ends moved by each update, degrees, and the trace of exp(S) above."""
+    trace = floats[TRACE]
     if symmetric:  # |A| <= gamma sqrt(largest row sum * largest column sum); 2 cosh(top) + N - 2 <= trace
         most = gamma * np.sqrt(float(ints[UP_ROW] + ints[DOWN_ROW]) * float(ints[UP_COL] + ints[DOWN_COL]))
-        top = min(most, np.arccosh(max(1.0, 0.5 * (trace - vertices + 2.0))))
+        top = min(most, np.arccosh(max(1.0, 0.5 * (trace - ints[VERTICES] + 2.0))), floats[HIGHEST])
         top = top * (1.0 + 1e-12) + 1e-12
         return -top, top
-    bottom = -0.5 * gamma * (ints[DOWN_ROW] + ints[DOWN_COL])
-    top = min(0.5 * gamma * (ints[UP_ROW] + ints[UP_COL]), np.log(max(1.0, trace)))
+    bottom = max(-0.5 * gamma * (ints[DOWN_ROW] + ints[DOWN_COL]), floats[LOWEST])
+    top = min(0.5 * gamma * (ints[UP_ROW] + ints[UP_COL]), np.log(max(1.0, trace)), floats[HIGHEST])
     return bottom * (1.0 + 1e-12) - 1e-12, top * (1.0 + 1e-12) + 1e-12
+
+
+@njit(cache=True)
+def tighten(gamma, symmetric, start, count, net, pool, weight, touched, ints, floats, tally):
+    """Lower the bound on the largest eigenvalue, where the edges walked since the last time have paid for it."""
+    place = np.empty(len(count), np.int32)
+    size, first = halves(touched, len(count), place, start, count, pool)
+    wait = PATIENCE * ATTEMPTS * (price(touched, size, first, count) + len(count))
+    if tally[EDGES] - ints[TIGHTENED] >= wait:
+        _, high = span(symmetric, gamma, ints, floats)
+        scale = gamma if symmetric else 0.5 * gamma
+        high = tightened(high, scale, symmetric, touched, size, first, place, start, count, net, pool, weight)
+        floats[HIGHEST] = high
+        if symmetric:
+            floats[LOWEST] = -high
+        ints[TIGHTENED] = tally[EDGES]
+    ints[NEXT] = int(min(ints[TIGHTENED] + wait, 1e18))
+
+
+@njit(cache=True)
+def move(y, end, symmetric, floats):
+    """Take in the new bound on the end of the spectrum that an update of sign y moves; nan stands for unknown."""
+    if np.isnan(end):
+        end = floats[HIGHEST] + floats[GAMMA] if y > 0 else floats[LOWEST] - floats[GAMMA]
+    if symmetric:
+        floats[HIGHEST], floats[LOWEST] = abs(end), -abs(end)
+    elif y > 0:
+        floats[HIGHEST] = end
+    else:
+        floats[LOWEST] = end
 
 
 @njit(cache=True)
@@ -56,8 +104,8 @@ def add(w, t, y, start, count, room, pool, weight, ints):
 
 
 @njit(cache=True)
-def insert(u, v, y, delta, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats):
-    """Add an update at (u, v) of sign y to the graph; `delta` goes to the bound on the trace."""
+def insert(u, v, y, delta, end, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats):
+    """Add an update at (u, v) of sign y to the graph; `delta` goes to the bound on the trace, `end` is a new end."""
     for w in (u, v):
         if count[w] == 0:
             ints[VERTICES] += 1
@@ -76,6 +124,7 @@ def insert(u, v, y, delta, symmetric, start, count, room, net, ups, downs, pool,
         else:
             ups[w] -= 1
     floats[TRACE] += delta
+    move(y, end, symmetric, floats)
     if symmetric:  # one number a vertex: all its updates
         ints[UP_ROW] = max(ints[UP_ROW], ups[u] + downs[u])
         ints[UP_COL] = max(ints[UP_COL], ups[v] + downs[v])
@@ -94,7 +143,7 @@ def restart(count, net, ups, downs, ints, floats):
     net[:] = 0
     ups[:] = 0
     downs[:] = 0
-    floats[TRACE] = 0.0
+    floats[TRACE] = floats[LOWEST] = floats[HIGHEST] = 0.0
     floats[GAMMA] /= np.sqrt(2.0)
     for k in (VERTICES, SINCE, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL):
         ints[k] = 0
@@ -113,7 +162,7 @@ def full(doubling, seen, ints, floats):
 def follow(
     us, vs, ys, fresh, first, seen, symmetric, doubling, margin,
     start, count, room, net, ups, downs, pool, weight, x, stamp, touched, small, out, ints, floats, tally,
-    log_u, log_v, log_y, log_delta, predictions,
+    log_u, log_v, log_y, log_delta, log_end, predictions,
 ):  # fmt: skip
     """Predict and learn the trials from `first` on; return where it stopped because the pool was full."""
     for t in range(first, len(us)):
@@ -121,7 +170,7 @@ def follow(
         if ints[USED] + 4 * max(4, room[u]) + 4 * max(4, room[v]) > len(pool):
             return t, seen
         gamma = floats[GAMMA]
-        low, high = span(symmetric, gamma, float(ints[VERTICES]), floats[TRACE], ints)
+        low, high = span(symmetric, gamma, ints, floats)
         scale = gamma if symmetric else 0.5 * gamma
         sign, update = decide(
             u, v, y, margin, scale, symmetric, low, high, False,
@@ -138,12 +187,18 @@ def follow(
                     delta = grow * out[LOW_MINUS] + shrink * out[LOW_PLUS]
             else:
                 delta = grow * out[UP_PLUS] if y > 0 else shrink * out[LOW_PLUS]
-            insert(u, v, y, delta, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats)
+            if y > 0:
+                end = moved(small[UP_NODES], small[UP_ROOTS], tally[NODES], gamma, high, 1.0)
+            else:
+                end = -moved(small[LOW_NODES], small[LOW_ROOTS], tally[NODES], gamma, -low, -1.0)
+            insert(u, v, y, delta, end, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats)
+            if tally[EDGES] >= ints[NEXT]:
+                tighten(gamma, symmetric, start, count, net, pool, weight, touched, ints, floats, tally)
             ints[SINCE] += 1
         if update or fresh[t] > 0:
             k = ints[EVENTS]
             log_u[k], log_v[k], log_y[k] = u, v, y if update else 0
-            log_delta[k] = delta if update else 0.0
+            log_delta[k], log_end[k] = (delta, end) if update else (0.0, 0.0)
             ints[EVENTS] += 1
         if update and full(doubling, seen, ints, floats):
             restart(count, net, ups, downs, ints, floats)
@@ -152,7 +207,7 @@ def follow(
 
 @njit(cache=True)
 def replay(
-    log_u, log_v, log_y, log_delta, first, last, seen, symmetric, doubling,
+    log_u, log_v, log_y, log_delta, log_end, first, last, seen, symmetric, doubling,
     start, count, room, net, ups, downs, pool, weight, ints, floats,
 ):  # fmt: skip
     """Insert logged events without predicting; return where it stopped because the pool was full."""
@@ -163,8 +218,9 @@ def replay(
         seen = max(seen, u - 1, v - 1)  # vertices are numbered as they appear, from 2
         if log_y[k] != 0:
             insert(
-                u, v, log_y[k], log_delta[k], symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats
-            )
+                u, v, log_y[k], log_delta[k], log_end[k], symmetric,
+                start, count, room, net, ups, downs, pool, weight, ints, floats,
+            )  # fmt: skip
             ints[SINCE] += 1
             if full(doubling, seen, ints, floats):
                 restart(count, net, ups, downs, ints, floats)
@@ -196,7 +252,7 @@ def many(
 ):
     """Decide many entries at one state; `values` gets the middle of each bracket."""
     gamma = floats[GAMMA]
-    low, high = span(symmetric, gamma, float(ints[VERTICES]), floats[TRACE], ints)
+    low, high = span(symmetric, gamma, ints, floats)
     scale = gamma if symmetric else 0.5 * gamma
     for t in range(len(us)):
         signs[t], _ = decide(

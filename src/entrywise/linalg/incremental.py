@@ -78,7 +78,7 @@ class IncrementalExponential(GrowingExponential):
         k = self.events
         self._make_room(self.n_vertices + 2)
         self._make_log(k + 1)
-        self._log_u[k], self._log_v[k], self._log_y[k], self._log_delta[k] = u, v, y, delta
+        self._log_u[k], self._log_v[k], self._log_y[k], self._log_delta[k], self._log_end[k] = u, v, y, delta, np.nan
         self._insert_events(k, k + 1, self.n_vertices)
 
     def _widen(self, n: int) -> None:

@@ -8,7 +8,10 @@ Two matrices grow here. ``signed``: :math:`S = \gamma \sum_t y_t v_t v_t^\top` w
 All derivatives of exp are positive, so a Gauss-Radau rule of Lanczos with its free node below the spectrum is
 a lower bound and one with its node above is an upper bound (Golub and Meurant, 2010, chapter 6). The spectrum is
 bounded by degrees, and above by Golden-Thompson: :math:`\mathrm{Tr}\, e^{S \pm \gamma vv^\top} \le \mathrm{Tr}\, e^S +
-(e^{\pm\gamma} - 1)\, v^\top e^S v`. A handful of steps decides on which side of a threshold the value lies.
+(e^{\pm\gamma} - 1)\, v^\top e^S v`. Mostly better: :math:`\lambda_{\max}(S + \gamma vv^\top) \le t` for every t above
+:math:`\lambda_{\max}(S)` with :math:`\gamma v^\top (t - S)^{-1} v \le 1`, and the same Gauss-Radau rule bounds that form; now
+and then a Cholesky factorization of t - S lowers t. A handful of steps decides on which side of a threshold the value
+lies.
 """
 
 from __future__ import annotations
@@ -22,6 +25,13 @@ from numpy.typing import NDArray
 from entrywise.queries import Array, Indices
 
 Signs = NDArray[np.int8]
+LOG = (
+    "u",
+    "v",
+    "y",
+    "delta",
+    "end",
+)  # of an event: its vertices, its sign, what the trace and an end of the spectrum became
 
 
 class GrowingExponential:
@@ -50,15 +60,16 @@ class GrowingExponential:
         self.start_gamma = gamma
         self.n_vertices = 0
         self._ints = np.zeros(self._jit.N_INTS, np.int64)
-        self._floats = np.array([gamma, 0.0])
-        self._tally = np.zeros(5, np.int64)
+        self._floats = np.zeros(self._jit.N_FLOATS)
+        self._floats[0] = gamma
+        self._tally = np.zeros(6, np.int64)
         self._pool, self._weight = np.zeros(256, np.int32), np.zeros(256, np.int32)
         self._start = np.zeros(0, np.int64)
         self._count, self._room, self._net, self._ups, self._downs = (np.zeros(0, np.int32) for _ in range(5))
         self._x, self._stamp, self._touched = np.zeros((3, 0)), np.zeros(0, np.int64), np.zeros(0, np.int32)
-        self._small, self._out = np.zeros((5, 80)), np.zeros(6)
+        self._small, self._out = np.zeros((7, 80)), np.zeros(6)
         self._log_u, self._log_v = np.zeros(0, np.int32), np.zeros(0, np.int32)
-        self._log_y, self._log_delta = np.zeros(0, np.int8), np.zeros(0)
+        self._log_y, self._log_delta, self._log_end = np.zeros(0, np.int8), np.zeros(0), np.zeros(0)
         self._make_room(2)
 
     @property
@@ -95,6 +106,12 @@ class GrowingExponential:
         return float(self._floats[1])
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Interval that holds the spectrum of S, and 0."""
+        low, high = self._jit.span(self.symmetric, self.gamma, self._ints, self._floats)
+        return float(low), float(high)
+
+    @property
     def n_active(self) -> int:
         """Vertices that have an edge."""
         return int(self._ints[self._jit.VERTICES])
@@ -102,15 +119,14 @@ class GrowingExponential:
     @property
     def work(self) -> dict[str, float]:
         """Decisions made, Lanczos steps (mean and most), and edges walked, since this object was made."""
-        _, steps, most, edges, decisions = (int(k) for k in self._tally)
+        _, steps, most, edges, decisions, _ = (int(k) for k in self._tally)
         mean = steps / max(decisions, 1)
         return {"decisions": decisions, "mean steps": mean, "max steps": most, "edges": edges}
 
     def log(self, length: int | None = None) -> dict[str, NDArray[Any]]:
         """Return the first `length` events as arrays, copied: all that is needed to make this state again."""
         k = self.events if length is None else length
-        mine: dict[str, NDArray[Any]] = {"u": self._log_u, "v": self._log_v, "y": self._log_y, "delta": self._log_delta}
-        return {name: x[:k].copy() for name, x in mine.items()}
+        return {name: getattr(self, f"_log_{name}")[:k].copy() for name in LOG}
 
     def dense(self, n: int | None = None) -> Array:
         """Return S as an array of shape (n, n), n the number of vertices."""
@@ -160,7 +176,7 @@ class GrowingExponential:
                 us, vs, ys, fresh, at, seen, self.symmetric, self.doubling, self.margin,
                 self._start, self._count, self._room, self._net, self._ups, self._downs, self._pool, self._weight, self._x, self._stamp,
                 self._touched, self._small, self._out, self._ints, self._floats, self._tally,
-                self._log_u, self._log_v, self._log_y, self._log_delta, predictions,
+                self._log_u, self._log_v, self._log_y, self._log_delta, self._log_end, predictions,
             )  # fmt: skip
             return at, seen
 
@@ -173,15 +189,15 @@ class GrowingExponential:
         self.n_vertices = int(max(log["u"].max(initial=1), log["v"].max(initial=1))) - 1
         self._make_room(self.n_vertices + 2)
         self._make_log(k)
-        for mine, name in ((self._log_u, "u"), (self._log_v, "v"), (self._log_y, "y"), (self._log_delta, "delta")):
-            mine[:k] = log[name]
+        for name in LOG:
+            getattr(self, f"_log_{name}")[:k] = log.get(name, np.nan)
 
         self._insert_events(0, k, 0)
 
     def _insert_events(self, first: int, last: int, seen: int) -> None:
         def go(at: int, seen: int) -> tuple[int, int]:
             at, seen = self._jit.replay(
-                self._log_u, self._log_v, self._log_y, self._log_delta, at, last, seen, self.symmetric, self.doubling,
+                self._log_u, self._log_v, self._log_y, self._log_delta, self._log_end, at, last, seen, self.symmetric, self.doubling,
                 self._start, self._count, self._room, self._net, self._ups, self._downs, self._pool, self._weight,
                 self._ints, self._floats,
             )  # fmt: skip
@@ -219,6 +235,6 @@ class GrowingExponential:
         if n <= have:
             return
         more = max(n, 2 * have, 64) - have
-        for name in ("_log_u", "_log_v", "_log_y", "_log_delta"):
-            old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.zeros(more, old.dtype)]))
+        for name in LOG:
+            old = getattr(self, f"_log_{name}")
+            setattr(self, f"_log_{name}", np.concatenate([old, np.zeros(more, old.dtype)]))

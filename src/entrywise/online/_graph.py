@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.linalg.lanczos import GrowingExponential
+from entrywise.linalg.lanczos import LOG, GrowingExponential
 from entrywise.online._learner import Signs
 from entrywise.queries import Array, Indices
 
@@ -97,4 +97,4 @@ class Graph:
         """Fill an empty graph with what :meth:`arrays` returned."""
         for w, (side, name) in enumerate(arrays["names"].tolist()):
             self._ids[side][name] = w + 2
-        self.exponential.replay({k: arrays[k] for k in ("u", "v", "y", "delta")})
+        self.exponential.replay({k: arrays[k] for k in LOG if k in arrays})

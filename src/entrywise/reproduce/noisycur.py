@@ -48,9 +48,13 @@ def _line(axis: Any, name: str, x: Any, y: Any, label: str | None = None) -> Non
 
 
 def _plain_ticks(axis: Any) -> None:
-    """Write 2, 5, 10 and not powers of ten on a logarithmic axis."""
+    """Write 2, 5, 10 and not powers of ten on a logarithmic axis; make one that spans little linear."""
     from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
+    bottom, top = axis.get_ylim()
+    if top < 4 * bottom:
+        axis.set_yscale("linear")
+        return
     axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
     axis.yaxis.set_major_formatter(ScalarFormatter())
     axis.yaxis.set_minor_formatter(NullFormatter())
@@ -121,10 +125,10 @@ def _panels(
         A = c.matrix(0)
         large = A.size > SMALL
         grid = column_grid(c, A, 5 if quick else (8 if large else 12), max(2, c.most_columns(A) // 10))
-        few = grid[:: 4 if large else 2]  # for what is slow
+        few = grid[:: 3 if large else 2]  # for what is slow
         penalty = _penalty(c, A, quick)
         plan: dict[str, tuple[str, list[Any]]] = {
-            "noisy_cur": ("noisy_cur", grid[::3] if large else list(grid)),
+            "noisy_cur": ("noisy_cur", few if large else list(grid)),
             "nCUR": ("nCUR", list(grid)),
             "CUR+": ("CUR+", [d for d in _even(grid[:: 2 if large else 1]) if d >= 4]),
             "NNs": ("NNs", [(d, 0.5, True) for d in few]),
