@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import entrywise as ew
-import entrywise.linalg.ridge as ridge
 from entrywise.active._split import (
     Problem,
     estimate_rank,
@@ -31,8 +30,9 @@ from entrywise.bounds.noisycur import (
 )
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
+from entrywise.linalg._jit_ridge import left_out
 from entrywise.linalg.jointcov import joint_variance
-from entrywise.linalg.ridge import ridge_path
+from entrywise.linalg.ridge import _levels, ridge_path
 
 # ridge paths
 
@@ -54,31 +54,26 @@ def test_leave_one_out_is_leaving_one_out(s, d, n, power, seed):
         np.testing.assert_allclose(path.solution(penalty), Z, rtol=1e-6, atol=1e-9 * np.abs(Z).max())
 
 
-@pytest.mark.parametrize(("s", "d"), [(40, 60), (60, 40), (30, 30)])
-def test_interpolated_paths_have_the_same_errors(s, d, monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((s, d)) * np.geomspace(1, 1e-4, d)
-    Y = X @ rng.standard_normal((d, 12)) + 1e-3 * rng.standard_normal((s, 12))
-    penalties = np.geomspace(1e-7, 10, 500) * np.linalg.norm(X, 2) ** 2
-    monkeypatch.setattr(ridge, "_SMALL", math.inf)
-    exact = ridge_path(X, Y, penalties)
-    monkeypatch.setattr(ridge, "_SMALL", 0)
-    quick = ridge_path(X, Y, penalties)
-    np.testing.assert_allclose(quick.error, exact.error, rtol=1e-7)
-    assert quick.best == exact.best
-
-
-def test_the_best_penalty_is_the_same_where_errors_span_many_orders(monkeypatch):
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((40, 4)) @ rng.standard_normal((4, 30)) + 1e-7 * rng.standard_normal((40, 30))
-    Y = X @ rng.standard_normal((30, 5))
-    grid = np.geomspace(1e-7, 10, 500)
-    monkeypatch.setattr(ridge, "_SMALL", math.inf)
-    exact = ridge_path(X, Y, grid, relative=True)
-    monkeypatch.setattr(ridge, "_SMALL", 0)
-    quick = ridge_path(X, Y, grid, relative=True)
-    assert quick.best == exact.best
-    assert quick.error.min() == exact.error.min()
+@given(
+    s=st.integers(1, 20), d=st.integers(1, 20), spread=st.floats(0, 6), noise=st.floats(-8, 2),
+    signal=st.booleans(), flat=st.booleans(), seed=st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_the_best_penalty_is_that_of_the_whole_grid(s, d, spread, noise, signal, flat, seed):
+    """Columns and rows of very different sizes, errors that span many orders, rank one, grids of any spacing."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((s, d)) * np.exp(spread * rng.standard_normal(d))
+    if flat:
+        X = np.exp(rng.standard_normal((s, 1))) @ rng.standard_normal((1, d)) + 1e-7 * X / np.abs(X).max()
+    Y = 10.0**noise * rng.standard_normal((s, 3)) + (X @ rng.standard_normal((d, 3)) if signal else 0.0)
+    grid = np.geomspace(1e-7, 10, 500) if seed % 2 else np.exp(rng.uniform(-20, 3, 200))
+    path = ridge_path(X, Y, grid, relative=True)
+    assert path.least == pytest.approx(path.error.min(), rel=1e-12)
+    assert path.error[path.penalties == path.best][0] == pytest.approx(path.least, rel=1e-12)
+    unit = path.penalties[0] / grid[0]
+    for nodes, weights, first, doubt, _ in _levels(grid.tobytes()):
+        at = left_out(*path._terms, nodes * unit)
+        carried = (weights * at[first[:, None] + np.arange(weights.shape[1])]).sum(axis=1)
+        assert np.abs(carried - path.error).max() <= 0.1 * doubt * at.max()
 
 
 def test_relative_penalties_follow_the_scale():

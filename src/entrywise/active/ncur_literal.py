@@ -5,6 +5,7 @@ Kept to compare with; :func:`entrywise.active.noisy_cur` is what we recommend.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -124,7 +125,7 @@ def literal_noisy_cur(
         path = ridge_path(SC, SY, GRID, relative=True) if penalty is None else ridge_path(SC, SY, np.array([penalty]))
         X = path.solution()  # 6
         status = "finished"
-        report |= {"penalty": path.best, "leave-one-out error": float(np.sqrt(path.error.min()))}
+        report |= {"penalty": path.best, "leave-one-out error": math.sqrt(path.least)}
     except Exhausted:
         status = "exhausted"
     found = LowRank(C, X.T, status=status, report=report)  # 7

@@ -52,3 +52,25 @@ def left_out(P, s, M, cross, alone, outside, penalties):
                 total[j] += square[j] / (kept[j] * kept[j])
         error[start : start + w] = total[:w]
     return np.maximum(error, 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def least(P, s, M, cross, alone, outside, penalties, nodes, weights, first, doubt, most):
+    """Return (which penalty has the smallest leave-one-out error, that error), or (-1, 0) where over `most` may have it.
+
+    weights : (l, w), first : (l,) of the w nodes around each penalty, whose polynomial is off by less than doubt times
+    the largest error. Of equals, the first.
+    """
+    at = left_out(P, s, M, cross, alone, outside, nodes)
+    near = np.empty(len(penalties))
+    for i in range(len(penalties)):
+        value = 0.0
+        for j in range(weights.shape[1]):
+            value += weights[i, j] * at[first[i] + j]
+        near[i] = value
+    low = np.flatnonzero(near <= near.min() + 2.0 * doubt * at.max())
+    if len(low) > most:
+        return -1, 0.0
+    error = left_out(P, s, M, cross, alone, outside, penalties[low])
+    best = error.argmin()
+    return low[best], error[best]

@@ -7,19 +7,17 @@ the penalty; the whole grid is one matrix product in the size of the smaller sid
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array
+from entrywise.queries import Array, Indices
 
-_SMALL = 300_000  # products below which every penalty is computed by itself
 _TINY = float(np.finfo(float).tiny)
-_DOUBT = 1e-9  # interpolated errors are this near to the true ones, relative to the largest
-_NODES_PER_UNIT = 4.5  # Chebyshev points for each unit of the logarithm of the penalty
+# points a unit of the logarithm of the penalty, how many of them carry to one penalty, and how far off that may be
+_LEVELS = ((2.6, 10, 1e-4), (5.0, 12, 1e-7))
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,25 +27,30 @@ class RidgePath:
     Parameters
     ----------
     penalties : ndarray of shape (l,)
-    error : ndarray of shape (l,)
-        Mean squared leave-one-row-out error at each penalty.
+    best : float
+        Penalty of smallest leave-one-row-out error; of equals, the first.
+    least : float
+        That error: the mean square over rows and targets.
     """
 
     penalties: Array
-    error: Array
-    _s: Array
+    best: float
+    least: float
+    _terms: tuple[Array, ...]
     _G: Array  # P'Y
     _Qt: Array
 
-    @property
-    def best(self) -> float:
-        """Penalty of smallest leave-one-out error; of equals, the first."""
-        return float(self.penalties[int(self.error.argmin())])
+    @cached_property
+    def error(self) -> Array:
+        """Mean squared leave-one-row-out error at each penalty, shape (l,)."""
+        from entrywise.linalg._jit_ridge import left_out
+
+        return np.asarray(left_out(*self._terms, self.penalties))
 
     def solution(self, penalty: float | None = None) -> Array:
         """Return the coefficients at `penalty` (default: the best one), shape (d, n)."""
-        penalty = self.best if penalty is None else penalty
-        return np.asarray(self._Qt.T @ ((self._s / (self._s**2 + penalty))[:, None] * self._G))
+        penalty, s = self.best if penalty is None else penalty, self._terms[1]
+        return np.asarray(self._Qt.T @ ((s / (s * s + penalty))[:, None] * self._G))
 
 
 def ridge_path(X: Array, Y: Array, penalties: Array, *, relative: bool = False) -> RidgePath:
@@ -70,9 +73,9 @@ def ridge_path(X: Array, Y: Array, penalties: Array, *, relative: bool = False) 
     -----
     Leaving out row i changes its residual to :math:`(y_i - \hat y_i) / (1 - h_i)`, with
     :math:`h_i = \sum_a f_a P_{ia}^2`; exact for ridge regression. In the logarithm of the penalty the error is analytic
-    in the strip :math:`|\mathrm{Im}| < \pi` (the f are logistic, and 1 - h stays in a cone), so that on larger problems
-    it is computed at a few Chebyshev points, about 4 a unit, interpolated to ten digits of the largest on the whole grid,
-    and computed again wherever it may be smallest: ``best`` is the same.
+    in the strip :math:`|\mathrm{Im}| < \pi` (the f are logistic, and 1 - h stays in a cone), so that on a fine grid it is
+    computed at a few points a unit, carried to all penalties by polynomials through the ten points around each, and
+    computed as it is wherever it may be smallest: the best penalty is that of the whole grid.
 
     Examples
     --------
@@ -81,56 +84,54 @@ def ridge_path(X: Array, Y: Array, penalties: Array, *, relative: bool = False) 
     >>> path.error, path.solution().ravel()
     (array([1.]), array([0.5, 0.5]))
     """
+    from entrywise.linalg._jit_ridge import least
+
     X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
     penalties = np.atleast_1d(np.asarray(penalties, dtype=np.float64))
     if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or not len(X):
         raise ParameterError(f"X and Y must have the same rows, at least one, got {X.shape} and {Y.shape}")
-    few, weights = _nodes(penalties.tobytes())
+    levels = _levels(penalties.tobytes())
     P, s, Qt = np.linalg.svd(X, full_matrices=False)
     unit = max(float(s[0]) ** 2, _TINY) if relative and len(s) else 1.0
     penalties = penalties * unit
     G = P.T @ Y  # (k, n)
-    if len(X) * len(s) ** 2 * (len(penalties) - len(few)) < _SMALL:
-        error = _left_out(P, s, G, Y, penalties)
-    else:
-        error = np.maximum(weights @ _left_out(P, s, G, Y, few * unit), 0.0)
-        low = np.flatnonzero(error <= error.min() + _DOUBT * error.max())  # where the smallest may be
-        error[low] = _left_out(P, s, G, Y, penalties[low])
-    return RidgePath(penalties, error, s, G, Qt)
+    terms = (P, s, *_terms(P, G, Y))
+    for nodes, weights, first, doubt, most in levels:
+        at, error = least(*terms, penalties, nodes * unit, weights, first, doubt, most)
+        if at >= 0:
+            break
+    return RidgePath(penalties, float(penalties[at]), error, terms, G, Qt)
 
 
 @lru_cache(maxsize=16)
-def _nodes(raw: bytes) -> tuple[Array, Array]:
-    """Return Chebyshev points of a grid of penalties, and the matrix that carries values from them to the grid.
+def _levels(raw: bytes) -> list[tuple[Array, Array, Indices, float, int]]:
+    """Return points around a grid of penalties; for each penalty weights of the points around it, and the first of them.
 
-    The barycentric formula in the logarithm of the penalty; a common factor of all penalties changes nothing in it.
+    Lagrange's polynomials in the logarithm of the penalty; a common factor of all penalties changes nothing in them.
     """
     penalties = np.frombuffer(raw)
     low, high = penalties.min(initial=np.inf), penalties.max(initial=-np.inf)
     if not 0 < low <= high < np.inf:
         raise ParameterError(f"penalties must be finite and above 0, at least one, got {penalties[:3]}")
-    x, length = np.log(penalties / low), math.log(high / low)
-    count = max(8, math.ceil(_NODES_PER_UNIT * length))
-    at = 0.5 * length * (1.0 - np.cos(np.pi * np.arange(count) / (count - 1)))
-    weight = np.where(np.arange(count) % 2, -1.0, 1.0)
-    weight[[0, -1]] *= 0.5
-    gap = x[:, None] - at[None, :]
-    hit = np.abs(gap) < 1e-13 * max(1.0, length)
-    B = np.where(hit.any(axis=1)[:, None], hit, weight / np.where(hit, 1.0, gap))
-    return low * np.exp(at), B / B.sum(axis=1, keepdims=True)
+    found = []
+    for per_unit, around, doubt in _LEVELS:
+        x = np.log(penalties / low) * per_unit  # in steps between points
+        first = np.floor(x).astype(np.int64)
+        at = np.arange(first.max() + around) + 1 - around // 2
+        j = np.arange(around)
+        gap = (x - first)[:, None] - at[:around]
+        weights = np.stack([np.prod(gap[:, j != k] / (k - j[j != k]), axis=1) for k in j], axis=1)
+        found.append((low * np.exp(at / per_unit), weights, first, doubt, len(at)))
+    return [*found[:-1], (*found[-1][:-1], len(penalties))]
 
 
-def _left_out(P: Array, s: Array, G: Array, Y: Array, penalties: Array) -> Array:
-    """Return the mean squared leave-one-out residual at each penalty, shape (l,)."""
-    from entrywise.linalg._jit_ridge import left_out
-
+def _terms(P: Array, G: Array, Y: Array) -> tuple[Array, Array, Array, Array]:
+    """Return what the leave-one-out errors need beside P and s, over the number of targets."""
     m, k = P.shape
     size = max(Y.size, 1)
+    M = G @ G.T / size
     if k < m:
         R = Y - P @ G
-        outside = 1.0 - np.einsum("sk,sk->s", P, P)
-        return np.asarray(
-            left_out(P, s, G @ G.T / size, R @ G.T / size, np.einsum("sn,sn->s", R, R) / size, outside, penalties)
-        )
+        return M, R @ G.T / size, np.einsum("sn,sn->s", R, R) / size, 1.0 - np.einsum("sk,sk->s", P, P)
     nothing = np.zeros(m)  # P is orthogonal, and 1 - h is a sum of g P^2, without cancellation
-    return np.asarray(left_out(P, s, G @ G.T / size, np.zeros((m, k)), nothing, nothing, penalties))
+    return M, np.zeros((m, k)), nothing, nothing
