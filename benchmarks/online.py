@@ -2,7 +2,7 @@
 
 make bench NAME=online                 everything but the long stream
 make bench NAME=online ARGS=--quick    one seed, fewer configurations
-make bench NAME=online ARGS="--only speed --steady"    also m + n = 100,000 to its steady state (minutes)
+make bench NAME=online ARGS="--only speed --steady"    also until nothing is left to learn, and m + n = 100,000 (an hour)
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def speed(bars, quick, steady):
     table = []
     sizes = [(1000, 20, 0.447, 60.0), (1000, 20, 1.0, 60.0), (10_000, 20, 0.447, 600.0)]
     sizes += [] if quick else [(10_000, 60, 0.447, 30.0)]
-    for N, times, gamma, most in sizes + ([(100_000, 60, 0.447, 900.0)] if steady else []):
+    learnt = [(1000, 100, 0.447, 900.0), (4000, 100, 0.447, 900.0), (10_000, 100, 0.447, 2400.0)] if steady else []
+    for N, times, gamma, most in sizes + learnt + ([(100_000, 60, 0.447, 1200.0)] if steady else []):
         learner = MatrixWinnow(gamma)
         rows, cols, labels = stream(N, times * N, 12)
         spent, chunk = 0.0, times * N // 20
@@ -148,6 +149,15 @@ def speed(bars, quick, steady):
         ("m+n", "gamma", "T/N", "M/N", "error now", "edges/trial", "trials/s now"),
         table,
     )
+    settled = [row for row in table if row[4] < 0.02 and row[2] == 100]
+    if len(settled) > 1:  # at 100,000 it would take days to get there
+        N, edges, rate = (np.array([row[k] for row in settled]) for k in (0, 5, 6))
+        power, offset = np.polyfit(np.log(N), np.log(edges), 1)
+        ahead = math.exp(offset) * 100_000**power
+        print(
+            f"steady state: edges/trial grow as (m+n)^{power:.2f} over {N.astype(int).tolist()}; at 100,000, extrapolated:"
+            f" {ahead:.3g} edges/trial, {edges[-1] * rate[-1] / ahead:.3g} trials/s"
+        )
 
 
 def race(learners, rows, cols, labels):
