@@ -618,29 +618,50 @@ def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(p
     assert "Sort" not in free
 
 
+def touched(study, *tables):
+    """Return the rows that indexes of the tables (the queue and the questions) gave up so far."""
+    names = ", ".join(f"'{name}'" for name in tables or ("pending", "questions"))
+    count = f"SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ({names})"
+    study.store.database.engine.dispose()  # connections report what they did when they end
+    study.store.database._bare.close()
+    time.sleep(0.5)
+    return int(study.store.database.read(lambda c: c.exec_driver_sql(count).scalar()))
+
+
 def test_postgresql_asks_by_key_with_statistics_of_another_study(own_server):
     """A new study, of which nothing is known yet, seems to have no question; finding one must not read all."""
     Study.create(own_server.url, "first", plan="adaptive-nystrom", params={"n": 2000, "rank": 1}, seed=1)
     analyze = "ANALYZE pending; ANALYZE questions; ANALYZE answers; ANALYZE batches; ANALYZE studies"
     SQLStore(own_server.url).database.write(lambda c: c.exec_driver_sql(analyze))
     study = Study.create(own_server.url, "second", plan="adaptive-nystrom", params={"n": 20_000, "rank": 1}, seed=1)
-
-    def touched():
-        """Rows that indexes of the queue and of the questions gave up so far."""
-        count = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('pending', 'questions')"
-        study.store.database.engine.dispose()  # connections report what they did when they end
-        study.store.database._bare.close()
-        time.sleep(0.5)
-        return int(study.store.database.read(lambda c: c.exec_driver_sql(count).scalar()))
-
-    before = touched()
+    before = touched(study)
     for k in range(3):
         asked = study.ask(20, f"w{k}")
         assert len(asked) == 20
         study.tell([(q.id, 1.0) for q in asked[:5]], f"w{k}")
         study.tell([(asked[5].id, 1.0)], f"w{k}")
         study.tell([(asked[6].row, asked[6].col, 1.0)])
-    assert touched() - before < 1000
+    assert touched(study) - before < 1000
+
+
+def test_postgresql_reads_each_answer_once_with_statistics_of_another_study(own_server):
+    """Not all with all, which for a hundred thousand answers would take hours: the log, a file told again, a fork."""
+    A, params = np.eye(1500) + 0.5, {"n": 1500, "rank": 3}
+    first = Study.create(own_server.url, "first", plan="adaptive-nystrom", params=params, seed=1)
+    fill(first, A)
+    first.store.database.write(lambda c: c.exec_driver_sql("ALTER TABLE answers SET (autovacuum_enabled = off)"))
+    first.store.database.write(lambda c: c.exec_driver_sql("ALTER TABLE questions SET (autovacuum_enabled = off)"))
+    first.store.database.write(lambda c: c.exec_driver_sql("ANALYZE questions; ANALYZE answers"))
+    study = Study.create(own_server.url, "second", plan="adaptive-nystrom", params=params, seed=2)
+    asked = study.ask(2000)
+    answers = [(q.id, A[q.row, q.col]) for q in asked]
+    study.tell(answers)
+    assert len(asked) > 1000
+    before = touched(study, "questions", "answers")
+    assert sum(line["what"] == "told" for line in study.log()) == len(asked)
+    study.tell(answers)
+    study.fork("third")
+    assert touched(study, "questions", "answers") - before < 20 * len(asked)
 
 
 def test_many_make_the_same_new_database_at_once(lab):

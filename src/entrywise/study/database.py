@@ -208,6 +208,15 @@ class Database:
                 for row in zip(*lists, strict=True):
                     copy.write_row(row)
 
+    @contextlib.contextmanager
+    def large_joins(self, connection: Connection) -> Iterator[None]:
+        """Keep PostgreSQL from comparing all rows with all rows, as it plans to for a study newer than its statistics."""
+        if not self.sqlite:
+            connection.exec_driver_sql("SET LOCAL enable_nestloop = off")
+        yield
+        if not self.sqlite:
+            connection.exec_driver_sql("SET LOCAL enable_nestloop = on")
+
     def columns(self, connection: Connection, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a query as plain tuples, without the cost of row objects."""
         text = query.compile(connection, compile_kwargs={"render_postcompile": True})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from entrywise.study.entries import Labels
 from entrywise.study.schema import answers, batches, pending, questions, retired
@@ -71,6 +72,13 @@ def _answered(store: SQLStore, record: Record, wanted: int, still: int) -> int:
     return wanted - still - int(lost) + int(kept)
 
 
+def _both(
+    store: SQLStore, connection: Connection, asked: sa.Select[Any], old: sa.Select[Any]
+) -> tuple[Sequence[sa.Row[Any]], Sequence[sa.Row[Any]]]:
+    with store.database.large_joins(connection):
+        return connection.execute(asked).all(), connection.execute(old).all()
+
+
 def log(store: SQLStore, record: Record, labels: Labels) -> Iterator[dict[str, Any]]:
     """Go through questions and answers in order, batch by batch, with what no longer stands."""
     q, a, r, p = questions.c, answers.c, retired.c, pending.c
@@ -91,7 +99,7 @@ def log(store: SQLStore, record: Record, labels: Labels) -> Iterator[dict[str, A
             .where(r.study == record.id, r.batch == batch.number)
             .order_by(r.id)
         )
-        rows, gone = store.database.read(lambda c, x=asked, y=old: (c.execute(x).all(), c.execute(y).all()))  # type: ignore[misc]
+        rows, gone = store.database.read(lambda c, x=asked, y=old: _both(store, c, x, y))  # type: ignore[misc]
         before: dict[int, list[Any]] = {}
         for line in gone:
             before.setdefault(line.position, []).append(line)

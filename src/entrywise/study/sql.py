@@ -202,7 +202,12 @@ class SQLStore(Tells):
             .where(*where)
             .order_by(q.batch, q.position)
         )
-        return _by_mode(self.database.read(lambda c: self.database.columns(c, query)))
+
+        def read(connection: Connection) -> list[tuple[Any, ...]]:
+            with self.database.large_joins(connection):
+                return self.database.columns(connection, query)
+
+        return _by_mode(self.database.read(read))
 
     def batch(self, study: int, number: int) -> Batch:
         """Return one batch with its questions."""

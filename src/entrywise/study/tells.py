@@ -179,14 +179,15 @@ class Tells(Leases):
         keys = {(int(told.batch[k]), int(told.position[k])) for k in missing}
         for batch, positions in _by_batch(list(keys)):
             same = (a.study == q.study) & (a.batch == q.batch) & (a.position == q.position)
-            rows = connection.execute(
+            query = (
                 sa.select(q.position, q.row, q.col, a.value, a.failed, b.dead)
                 .select_from(
                     questions.outerjoin(answers, same).join(batches, (b.study == q.study) & (b.number == q.batch))
                 )
                 .where(q.study == record.id, q.batch == batch, self.database.within(q.position, positions))
             )
-            found |= {(batch, row[0]): row for row in rows}
+            with self.database.large_joins(connection):
+                found |= {(batch, row[0]): row for row in connection.execute(query)}
         where = studies.c.id == record.id
         state, current = connection.execute(sa.select(studies.c.state, studies.c.current).where(where)).one()
         for k in sorted(missing):
