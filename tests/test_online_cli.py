@@ -96,6 +96,30 @@ def test_bad_lines_are_named_and_left_out_or_stop_the_stream(line, words):
         run("-", "--strict", input=stream, catch_exceptions=False)
 
 
+def test_what_came_before_the_end_of_a_stream_is_answered_and_kept(tmp_path):
+    """A bad line with --strict, a compressed file that was cut, bytes that are not text: never the lines before."""
+    votes, journal = tmp_path / "votes.jsonl", tmp_path / "votes.log"
+    votes.write_text(text(VOTES[:30]) + "{broken\n" + text(VOTES[30:]))
+    done = run(votes, "--strict", "--journal", journal)
+    assert done.exit_code != 0
+    assert len(done.stdout.splitlines()) == 30
+    assert journal.read_text() == text(VOTES[:30])
+
+    whole = gzip.compress(text(VOTES).encode(), mtime=0)
+    cut = tmp_path / "votes.jsonl.gz"
+    cut.write_bytes(whole[: len(whole) * 3 // 4])
+    with pytest.raises(DataError, match=r"the input breaks off after line \d+"):
+        run(cut, "--journal", tmp_path / "cut.log", catch_exceptions=False)
+    kept = (tmp_path / "cut.log").read_text()
+    assert kept
+    assert text(VOTES).startswith(kept)
+
+    votes.write_bytes(text(VOTES[:3]).encode() + b'{"row": "\xff", "col": 1, "label": 1}\n' + text(VOTES[3:5]).encode())
+    done = run(votes)
+    assert len(done.stdout.splitlines()) == 5
+    assert "line 4: must be UTF-8 text, byte 9 is not; left out" in done.stderr.replace("\n", " ")
+
+
 def test_contradictory_repeats_are_counted_and_reported():
     votes = [VOTES[0], {**VOTES[0], "label": not VOTES[0]["label"]}, VOTES[1], VOTES[1]]
     done = run("-", input=text(votes))

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,13 +56,15 @@ def labels_of(text: str | None) -> dict[str, bool] | None:
     return {names[0]: True, names[1]: False}
 
 
-def read_votes(lines: Iterable[str], labels: dict[str, bool] | None, complain: Callable[[str], None]) -> Iterator[Vote]:
+def read_votes(
+    lines: Iterable[bytes], labels: dict[str, bool] | None, complain: Callable[[str], None]
+) -> Iterator[Vote]:
     """Yield the votes of JSON lines; `complain` hears of every bad line, with its number, and may raise."""
-    for number, text in enumerate(lines, start=1):
-        if not text.strip():
+    for number, line in enumerate(_whole(lines), start=1):
+        if not line.strip():
             continue
         try:
-            record = json.loads(text)
+            record = json.loads(line.decode("utf-8-sig"))
             if not isinstance(record, dict) or "row" not in record or "col" not in record:
                 raise DataError('a line must be an object with "row" and "col"')
             row, col = (label_of(record[key], key) for key in ("row", "col"))
@@ -74,12 +77,24 @@ def read_votes(lines: Iterable[str], labels: dict[str, bool] | None, complain: C
                 label = labels[str(given)]
             else:
                 label = truth(given) > 0
+        except UnicodeDecodeError as error:
+            complain(f"line {number}: must be UTF-8 text, byte {error.start} is not")
         except json.JSONDecodeError as error:
             complain(f"line {number}: must be JSON, {error.msg.lower()} at column {error.colno}")
         except DataError as error:
             complain(f"line {number}: {error}")
         else:
             yield Vote(number, row, col, label)
+
+
+def _whole(lines: Iterable[bytes]) -> Iterator[bytes]:
+    read = 0
+    try:
+        for line in lines:
+            read += 1
+            yield line
+    except (EOFError, OSError, zlib.error) as error:
+        raise DataError(f"the input breaks off after line {read}, is it whole? {error}") from None
 
 
 class Journal:
@@ -106,7 +121,7 @@ class Journal:
         def complain(words: str) -> None:
             raise DataError(f"{path} {words}; it must be a journal written by entrywise online")
 
-        for vote in read_votes(data[:end].decode("utf-8").splitlines(), None, complain):
+        for vote in read_votes(data[:end].splitlines(), None, complain):
             if vote.label is None:
                 complain(f"line {vote.line}: has no label")
             self.votes.append(vote)
@@ -171,9 +186,17 @@ class Repeats:
 
 
 def batches(votes: Iterable[Vote], size: int) -> Iterator[list[Vote]]:
-    """Yield runs of at most `size` votes that all have a label, or all have none."""
+    """Yield runs of at most `size` votes that all have a label, or all have none; those before an error come first."""
     batch: list[Vote] = []
-    for vote in votes:
+    source, error = iter(votes), None
+    while True:
+        try:
+            vote = next(source)
+        except StopIteration:
+            break
+        except Exception as trouble:  # raised below, once what came before it is handed on
+            error = trouble
+            break
         if batch and (len(batch) >= size or (vote.label is None) != (batch[0].label is None)):
             yield batch
             batch = []
@@ -183,6 +206,8 @@ def batches(votes: Iterable[Vote], size: int) -> Iterator[list[Vote]]:
             batch = []
     if batch:
         yield batch
+    if error is not None:
+        raise error
 
 
 def summary(model: BinaryStream) -> str:

@@ -69,11 +69,11 @@ def online(
     patience.daemon = True
     with ExitStack() as stack:
         stack.callback(patience.cancel)
-        lines: Iterable[str]
+        lines: Iterable[bytes]
         if votes.endswith(".gz"):
-            lines = stack.enter_context(gzip.open(votes, "rt", encoding="utf-8"))
+            lines = stack.enter_context(gzip.open(votes, "rb"))
         else:
-            lines = sys.stdin if votes == "-" else stack.enter_context(Path(votes).open(encoding="utf-8"))
+            lines = sys.stdin.buffer if votes == "-" else stack.enter_context(Path(votes).open("rb"))
         log = None
         if journal is not None:
             log = _votes.Journal(journal, say)
