@@ -224,7 +224,8 @@ def test_savings_are_told_only_where_they_can_be():
     run = ew.Run(most_informative(A.shape, budget=600, rank=2, reserve=0.15, explore=0.4, rng=3))
     found = ew.play(run, MatrixOracle(A, 0.1, 1))
     told = savings(found, Bought.from_run(run))
-    assert len(told.spend) == len(told.rule_error) == len(told.random_error) == 5
+    assert len(told.spend) == len(told.rule_error) == len(told.random_error) == len(told.doubt) == 5
+    assert all(1.0 < doubt < 2.0 for doubt in told.doubt)
     assert all(np.diff(told.spend) > 0)
     assert told.spend[-1] < 600
     assert told.random_error[-1] < told.random_error[0]  # 150 cells say more than 30
@@ -240,6 +241,9 @@ def test_where_the_rule_had_enough():
     assert curve.enough == pytest.approx(15.0)
     assert Savings((10.0, 20.0), (0.1, 0.1), (0.6, 0.5)).enough == 10.0
     assert Savings((10.0, 20.0), (0.9, 0.8), (0.6, 0.5)).enough is None
+    assert Savings((10.0,), (0.3,), (0.4,), (1.2,)).surely
+    assert not Savings((10.0,), (0.3,), (0.4,), (1.5,)).surely
+    assert not Savings().surely
 
 
 def test_rows_whose_dear_cells_go_their_own_way_get_wider_intervals():

@@ -187,12 +187,22 @@ def extrapolation(bought: Bought, rank: int, level: float = 0.9, prices: Prices 
 
 @dataclass(frozen=True)
 class Savings:
-    """Error against spend, buying by rule and buying at random; empty where it cannot be told, with the reason."""
+    """Error against spend, buying by rule and buying at random; empty where it cannot be told, with the reason.
+
+    ``doubt`` is by what factor the quotient of the two errors may be off, up or down, at 90 %: it counts that few cells
+    judge both, not that another purchase would have gone otherwise.
+    """
 
     spend: tuple[float, ...] = ()
     rule_error: tuple[float, ...] = ()
     random_error: tuple[float, ...] = ()
+    doubt: tuple[float, ...] = ()
     reason: str = ""
+
+    @property
+    def surely(self) -> bool:
+        """Whether the rule is below random buying at the last spend by more than the doubt."""
+        return bool(self.spend) and self.rule_error[-1] * self.doubt[-1] < self.random_error[-1]
 
     @property
     def enough(self) -> float | None:
@@ -230,17 +240,23 @@ def savings(fit: LowRank, bought: Bought, points: int = 5, rng: np.random.Genera
     most = min(float(bill[-1]) for pair in bills for bill in pair)
     least = max(float(bill[lines - 1]) for pair in bills for bill in pair)
     spends = np.linspace(least, most, points) if least < most else np.array([most])
-    squares = np.zeros((2, len(spends)))
+    squares = np.zeros((2, len(spends), len(reserve)))
     for k in (0, 1):
         judge = halves[k]
+        here = slice(0, len(judge)) if k == 0 else slice(len(reserve) - len(judge), None)
         for which, cells in enumerate((chosen, at_random[k])):
             for t, spend in enumerate(spends):
                 some = cells[: int(np.searchsorted(bills[k][which], spend * (1 + 1e-9), side="right"))]
                 found = low_rank(bought.observations(some), min(fit.rank, *bought.shape), rng=0)
                 off = found.entries(bought.rows[judge], bought.cols[judge]) - bought.values[judge]
-                squares[which, t] += np.average(off**2, weights=1.0 / bought.probability[judge])
-    errors = np.sqrt(squares / 2)
-    return Savings(tuple(spends.tolist()), tuple(errors[0].tolist()), tuple(errors[1].tolist()))
+                squares[which, t, here] = off**2
+    weights = 1.0 / bought.probability[np.concatenate(halves)]
+    weights /= weights.sum()
+    means = np.maximum(squares @ weights, np.finfo(float).tiny)
+    apart = squares[0] / means[0][:, None] - squares[1] / means[1][:, None]  # of the logarithms, cell by cell
+    spread = 0.5 * NormalDist().inv_cdf(0.95) * np.sqrt(apart**2 @ weights**2)
+    rule, random = np.sqrt(means).tolist()
+    return Savings(tuple(spends.tolist()), tuple(rule), tuple(random), tuple(np.exp(spread).tolist()))
 
 
 @dataclass(frozen=True)

@@ -128,8 +128,12 @@ def savings_words(compared: Any) -> str:
         f"{spend:g}: {rule:.4g} beside {random:.4g}"
         for spend, rule, random in zip(compared.spend, compared.rule_error, compared.random_error, strict=True)
     )
+    ratio, doubt = compared.rule_error[-1] / compared.random_error[-1], compared.doubt[-1]
+    curve += f"; at the end {ratio:.2f} of random buying's error ({ratio / doubt:.2f} to {ratio * doubt:.2f})"
     if compared.enough is None:
         return f"{curve}; the rule never reached what random buying did"
+    if not compared.surely:
+        return f"{curve}: too few cells to say that the rule is better"
     share = 1 - compared.enough / compared.spend[-1]
     return f"{curve}; what random buying reached with {compared.spend[-1]:g} the rule had with {compared.enough:.3g} (saved {share:.0%})"
 
@@ -156,6 +160,8 @@ def draw_scores(path: Path, names: list[str], board: Any, compared: Any) -> None
     if compared.spend:
         axes[1].plot(compared.spend, compared.random_error, "s--", color="tab:gray", ms=4, label="at random")
         axes[1].plot(compared.spend, compared.rule_error, "o-", color="tab:blue", ms=4, label="by rule")
+        rule, doubt = np.array(compared.rule_error), np.array(compared.doubt)
+        axes[1].fill_between(compared.spend, rule / doubt, rule * doubt, color="tab:blue", alpha=0.15, lw=0)
         axes[1].set(xlabel="spend", ylabel="error on the reserve", ylim=(0, None), title="savings")
         axes[1].legend()
         axes[1].grid(alpha=0.3)
