@@ -20,7 +20,7 @@ from entrywise.exceptions import ParameterError
 from entrywise.queries import Array, Indices
 
 MANY_COLUMNS = 24  # columns of which not all can be directions of a low-rank matrix
-SPARE = 1.0  # directions more than there are for which the closed form finds the best split of real fits
+SPARE = 0.7  # directions more than there are for which the closed form finds the best split of real fits
 BIAS = 0.5  # directions more than there are at which it agrees with the error of real fits on average
 
 
