@@ -58,10 +58,10 @@ def test_exact_instruments_find_the_rank_and_leave_the_rest_of_the_money():
 def test_exact_instruments_of_a_matrix_without_low_rank_fall_back_to_the_fit():
     A = np.random.default_rng(0).standard_normal((20, 12)) + 5
     oracle = oracle_for(A, noise={"column": 0.0, "entry": 0.0})
-    found = ew.play(noisy_cur((20, 12), Prices(column=5), noise=0.0, budget=90, rng=0), oracle)
+    found = ew.play(noisy_cur((20, 12), Prices(column=5), noise=0.0, budget=50, rng=0), oracle)
     assert found.report["estimator"] == "bayes"
     assert error(found.to_dense(), A) < 0.25
-    assert found.cost <= 90
+    assert found.cost <= 50
 
 
 def test_scale_does_not_matter():
@@ -418,3 +418,58 @@ def test_corrected_results_agree_with_themselves_and_survive_saving(tmp_path):
     fixed.save(tmp_path / "found.npz")
     back = ew.LowRank.load(tmp_path / "found.npz")
     np.testing.assert_array_equal(back.to_dense(), fixed.to_dense())
+
+
+# exact instruments, and both ends of the money
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "rank", "price", "budget", "columns", "proven"),
+    [
+        (100, 50, 20, 10.0, 500.0, 50, True),  # every column costs less than 20 cells
+        (10, 10, 10, 2.0, 20.0, 10, True),  # full rank
+        (80, 60, 4, 16.0, 288.0, 4, False),  # r columns and r cells in every other, to the last unit
+        (30, 20, 1, 6.0, 25.0, 1, False),
+        (80, 60, 4, 16.0, 600.0, 5, True),
+    ],
+)
+def test_exact_instruments_recover_whatever_the_money_allows(m, n, rank, price, budget, columns, proven):
+    A = random_low_rank(m, n, rank, seed=3)
+    plan = noisy_cur((m, n), ew.Prices(column=price), noise={"column": 0.0, "entry": 0.0}, budget=budget, rng=1)
+    found = ew.play(plan, TwoCostOracle(A, entry_noise=0.0, column_noise=0.0))
+    np.testing.assert_allclose(found.to_dense(), A, atol=1e-10 * np.abs(A).max())
+    assert found.report["columns"] == columns
+    assert found.report["rank_proven"] is proven
+    assert len(found.certificates) == proven  # what nothing proves is not promised
+    assert found.cost <= budget
+
+
+@pytest.mark.parametrize("columns", [None, 50])
+def test_the_pilot_does_not_cost_a_column_where_all_can_be_paid(columns):
+    A = random_low_rank(100, 50, 20, seed=3)
+    noise = {"column": 0.02, "entry": 0.01}
+    plan = noisy_cur(A.shape, ew.Prices(column=10), noise=noise, budget=500, columns=columns, rng=0)
+    found = ew.play(plan, TwoCostOracle(A, entry_noise=0.01, column_noise=0.02, rng=0))
+    assert found.report["columns"] == 50
+    assert np.linalg.norm(found.to_dense() - A) < 0.03 * np.linalg.norm(A)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:noise of columns")
+def test_exact_columns_beside_noisy_entries():
+    A = random_low_rank(40, 30, 3, seed=3)
+    plan = noisy_cur(A.shape, ew.Prices(column=8), noise={"column": 0.0, "entry": 0.1}, budget=240, rng=0)
+    found = ew.play(plan, TwoCostOracle(A, entry_noise=0.1, column_noise=0.0, rng=0))
+    np.testing.assert_allclose(found.to_dense(), A, atol=1e-6)
+
+
+def test_one_measurement_promises_nothing():
+    plan = noisy_cur((80, 60), ew.Prices(column=16), noise={"column": 0.2, "entry": 0.1}, budget=1, rng=0)
+    found = ew.play(plan, TwoCostOracle(random_low_rank(80, 60, 3), entry_noise=0.1, column_noise=0.2, rng=0))
+    assert found.certificates == ()
+
+
+@pytest.mark.parametrize("extra", [{"rank": 2.5}, {"columns": 3.5}, {"rank": True}])
+def test_ranks_and_columns_are_whole_numbers(extra):
+    with pytest.raises(ParameterError, match="must be a whole number"):
+        noisy_cur((80, 60), ew.Prices(column=16), noise=0.1, budget=720, **extra)

@@ -328,6 +328,10 @@ def plan(
                 raise ParameterError(f"{function.__name__}: {error}; it takes {', '.join(public.parameters)}") from None
             bound.apply_defaults()
             params = dict(bound.arguments)
+            for key, value in params.items():
+                counts = public.parameters[key].annotation in ("int", "int | None") and value is not None
+                if counts and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
+                    raise ParameterError(f"{key} of {function.__name__} must be a whole number, got {value!r}")
             state = None
             if "rng" in params:
                 if params["rng"] is None:

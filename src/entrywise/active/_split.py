@@ -64,7 +64,8 @@ class Problem:
         """Return the same for several splits (d and money of shape (l,)) and ranks (p,), shape (p, l)."""
         m, n = self.m, self.n
         f = np.clip(money / self.entry_price, 0.0, float(m * n))
-        sc2, se2 = self.column_variance + self.lack, self.entry_variance + self.lack
+        floor = 1e-12 * self.signal  # exact instruments, to round-off
+        sc2, se2 = (max(v + self.lack, floor) for v in (self.column_variance, self.entry_variance))
         k = np.asarray(ranks, dtype=np.float64)[:, None]
         free, held = self.fill(np.asarray(d), f, k)
         t = max(self.signal, 1e-300)
@@ -138,7 +139,7 @@ class Problem:
     def marginal(self, money: float) -> float:
         """Return by how much one more unit of money lowers the expected error."""
         step = max(self.column_price, self.entry_price)
-        return (self.best(money).error - self.best(money + step).error) / step
+        return max(0.0, (self.best(money).error - self.best(money + step).error) / step)
 
 
 def estimate_rank(C: Array, noise: float) -> tuple[int, float]:

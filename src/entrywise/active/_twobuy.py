@@ -18,12 +18,19 @@ EXPLORE = 0.16  # share of the money that columns may take as long as they do no
 ASSUMED_RATIO = 10.0  # noise variance of columns over that of entries, while the latter is unknown
 
 
-def entry_pilot(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[Problem]:
-    """Measure a few entries, to learn the signal's size, and the noise where it is unknown (then each twice)."""
+def entry_pilot(held: Held, problem: Problem, columns: int | None, rng: np.random.Generator) -> Asking[Problem]:
+    """Measure a few entries, to learn the signal's size, and the noise where it is unknown (then each twice).
+
+    Not where that would cost one of the columns that were asked for, or of all columns where all can be paid.
+    """
     m, n = problem.m, problem.n
     twice = 2 if held.setting.entry_noise is None else 1
     count = int(min(max(0.02 * held.money / problem.entry_price, 5 * (twice - 1)), 24, m * n))
     if count < 8 - 3 * (twice - 1) or 4 * twice * count * problem.entry_price > held.money:
+        return problem
+    every = float(held.setting.column_prices.sum()) if columns is None else columns * problem.column_price
+    left = held.money - twice * count * problem.entry_price
+    if left < every <= held.money * (1 + 1e-12) and (columns is not None or held.setting.entry_noise is not None):
         return problem
     at = rng.choice(m * n, count, replace=False)
     rows, cols = np.divmod(np.repeat(at, twice), n)

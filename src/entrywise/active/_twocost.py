@@ -102,7 +102,7 @@ def read_two_cost(
     if column_noise is not None and entry_noise is not None and column_noise < entry_noise:
         warnings.warn(
             f"noise of columns ({column_noise:g}) is below that of entries ({entry_noise:g}): columns dominate, "
-            "entries serve only where no column can be paid",
+            "entries serve only the columns that are not bought",
             stacklevel=3,
         )
     return found

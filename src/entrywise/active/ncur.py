@@ -19,8 +19,10 @@ from entrywise.active._twocost import Noise, TwoCost, affordable, read_two_cost
 from entrywise.active._twofit import Held, fit
 from entrywise.active.ncur_literal import literal_noisy_cur
 from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.queries import Asking, Batch, Prices, Seed, plan
+from entrywise.queries import Array, Asking, Batch, Prices, Seed, plan
 from entrywise.results import Certificate, LowRank
+
+FEW_SEEN = 8  # entries below which their spread, and so every error, is anybody's guess
 
 
 @plan(tolerates_failed=True)
@@ -127,7 +129,7 @@ def noisy_cur(
             if held.columns:
                 problem = problem_from_columns(problem, held.table())
         else:
-            problem = yield from entry_pilot(held, problem, generator)
+            problem = yield from entry_pilot(held, problem, columns, generator)
             problem = yield from buy_columns(held, problem, columns, rank, generator)
         yield from buy_cells(held, problem, generator)
         status = "finished"
@@ -161,7 +163,8 @@ def _default_columns(setting: TwoCost) -> int:
 def _exact(held: Held, rank: int | None, rng: np.random.Generator) -> Asking[LowRank | None]:
     """Both instruments are exact: buy columns until one lies in the span of the others, then k cells each.
 
-    Returns None when the columns do not show a low rank, and what was bought is fitted as usual.
+    A column that costs less than k cells is bought whole. Returns None when the columns do not show a low rank and the rest
+    cannot be paid, or when what was bought disagrees; then it is fitted as usual.
     """
     setting = held.setting
     m, n = setting.m, setting.n
@@ -171,18 +174,21 @@ def _exact(held: Held, rank: int | None, rng: np.random.Generator) -> Asking[Low
     while len(held.columns) < n and (rank is None or len(held.columns) < rank):
         d = len(held.columns)
         after = held.money - price[order[d]]
-        if after < 0 or (d > 0 and after < (n - d - 1) * d * entry):
+        if after < -1e-9 or after < np.minimum(price[order[d + 1 :]], d * entry).sum() * (1 - 1e-12):
             break
         yield from ask(held, Batch.whole_columns(order[d : d + 1], m))
-        C = held.table()
-        left, s, _ = np.linalg.svd(C, full_matrices=False)
-        U = left[:, s > 1e-11 * max(float(s[0]), 1e-300)]
-        if U.shape[1] < C.shape[1]:
+        U = _span(held)
+        if U.shape[1] < len(held.columns):
             break
     k = U.shape[1]
-    if not (k < len(held.columns) or k in (rank, m)) or len(held.columns) == 0:
-        return None
     rest = np.setdiff1d(np.arange(n), held.columns)
+    whole = rest[price[rest] < k * entry * (1 - 1e-12)]
+    if len(whole) and float(price[whole].sum()) <= held.money * (1 + 1e-12):
+        yield from ask(held, Batch.whole_columns(whole, m))
+        U, rest = _span(held), np.setdiff1d(rest, whole)
+        k = U.shape[1]
+    if not held.columns or sum(len(v) for v in held.values["column"]) < m * len(held.columns):
+        return None  # nothing bought, or some of it failed
     V = np.zeros((n, k))
     V[held.columns] = held.table().T @ U
     check = min(k + 1, m)
@@ -205,15 +211,24 @@ def _exact(held: Held, rank: int | None, rng: np.random.Generator) -> Asking[Low
         off = float(np.abs(np.einsum("tek,tk->te", U[cells], V[rest]) - Y).max(initial=0.0))
         if off > 1e-7 * float(np.abs(Y).max(initial=0.0)):
             return None
-    report = {"columns": len(held.columns), "cells": len(rows), "rank": k, "estimator": "exact"}
-    checked = ("one entry more than needed agreed in every column",) if each > k else ()
+    proven = not len(rest) or each > k or k < len(held.columns) - len(whole) or k in (rank, m)
+    report = {"columns": len(held.columns), "cells": len(rows), "rank": k, "estimator": "exact", "rank_proven": proven}
+    if not proven:
+        return LowRank(U, V, report=report)
+    checked = ("one entry more than needed agreed in every column",) if each > k and len(rest) else ()
     statement = "largest error of an entry beyond round-off"
     certificate = Certificate(statement, 0.0, (f"rank {k}, columns in general position", "exact answers"), checked)
     return LowRank(U, V, certificates=(certificate,), report=report)
 
 
+def _span(held: Held) -> Array:
+    """Return an orthonormal basis of the columns held, shape (m, k)."""
+    left, s, _ = np.linalg.svd(held.table(), full_matrices=False)
+    return np.asarray(left[:, s > 1e-11 * max(float(s[0]), 1e-300)])
+
+
 def _result(held: Held, problem: Problem, rank: int | None, status: str) -> LowRank:
-    found = fit(held, problem, rank)
+    found, setting = fit(held, problem, rank), held.setting
     cells = sum(len(v) for v in held.values["entry"])
     report: dict[str, Any] = {
         "columns": len(held.columns),
@@ -226,7 +241,7 @@ def _result(held: Held, problem: Problem, rank: int | None, status: str) -> LowR
         "expected_error": math.sqrt(problem.risk(len(held.columns), cells * problem.entry_price)),
     }
     certificates: tuple[Certificate, ...] = ()
-    if found.row_cov is not None:
+    if found.row_cov is not None and cells + len(held.columns) * setting.m >= FEW_SEEN:
         value = _posterior_error(found)
         report["posterior_error"] = value
         assumes = ("Gaussian noise of the two instruments", "factors drawn from a Gaussian, learned from the data")
