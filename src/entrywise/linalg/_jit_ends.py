@@ -113,7 +113,7 @@ def below(top, scale, symmetric, touched, size, first, place, start, count, net,
 @njit(cache=True)
 def price(touched, size, first, count):
     """Return about how many operations one call of `below` takes."""
-    total = first * first * first / 3.0
+    total = float(first) ** 3 / 3.0
     for q in range(first, size):
         total += float(count[touched[q]]) ** 2
     return total

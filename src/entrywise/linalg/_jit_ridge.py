@@ -55,20 +55,28 @@ def left_out(P, s, M, cross, alone, outside, penalties):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def least(P, s, M, cross, alone, outside, penalties, nodes, weights, first, doubt, most):
+def least(P, s, M, cross, alone, outside, penalties, nodes, weights, fewer, first, most):
     """Return (which penalty has the smallest leave-one-out error, that error), or (-1, 0) where over `most` may have it.
 
-    weights : (l, w), first : (l,) of the w nodes around each penalty, whose polynomial is off by less than doubt times
-    the largest error. Of equals, the first.
+    weights : (l, w), first : (l,) of the w nodes around each penalty; fewer : (l / 4, w - 2) without the outermost,
+    of every fourth penalty. What the two polynomials differ by, at most, is how far off the better one may be. Of equals, the first.
     """
     at = left_out(P, s, M, cross, alone, outside, nodes)
     near = np.empty(len(penalties))
+    doubt = 0.0
     for i in range(len(penalties)):
         value = 0.0
         for j in range(weights.shape[1]):
             value += weights[i, j] * at[first[i] + j]
         near[i] = value
-    low = np.flatnonzero(near <= near.min() + 2.0 * doubt * at.max())
+    for i in range(len(fewer)):  # every fourth tells as much
+        other = 0.0
+        for j in range(fewer.shape[1]):
+            other += fewer[i, j] * at[first[4 * i] + 1 + j]
+        doubt = max(doubt, abs(near[4 * i] - other))
+    if not np.isfinite(near.sum()):
+        return -1, 0.0
+    low = np.flatnonzero(near <= near.min() + 2.0 * doubt)
     if len(low) > most:
         return -1, 0.0
     error = left_out(P, s, M, cross, alone, outside, penalties[low])

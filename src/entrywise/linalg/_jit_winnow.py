@@ -30,8 +30,8 @@ from entrywise.linalg._jit_lanczos import (
 )
 
 # integers of a memory
-USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, TIGHTENED, NEXT = range(12)
-N_INTS = 12
+USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, TIGHTENED, NEXT, VAIN = range(13)
+N_INTS = 13
 # floats of a memory
 GAMMA, TRACE, LOWEST, HIGHEST = range(4)
 N_FLOATS = 4
@@ -56,15 +56,16 @@ def tighten(gamma, symmetric, start, count, net, pool, weight, touched, ints, fl
     """Lower the bound on the largest eigenvalue, where the edges walked since the last time have paid for it."""
     place = np.empty(len(count), np.int32)
     size, first = halves(touched, len(count), place, start, count, pool)
-    wait = PATIENCE * ATTEMPTS * (price(touched, size, first, count) + len(count))
+    wait = PATIENCE * ATTEMPTS * (price(touched, size, first, count) + len(count)) * 2.0 ** ints[VAIN]
     if tally[EDGES] - ints[TIGHTENED] >= wait:
-        _, high = span(symmetric, gamma, ints, floats)
+        _, before = span(symmetric, gamma, ints, floats)
         scale = gamma if symmetric else 0.5 * gamma
-        high = tightened(high, scale, symmetric, touched, size, first, place, start, count, net, pool, weight)
+        high = tightened(before, scale, symmetric, touched, size, first, place, start, count, net, pool, weight)
         floats[HIGHEST] = high
         if symmetric:
             floats[LOWEST] = -high
         ints[TIGHTENED] = tally[EDGES]
+        ints[VAIN] = 0 if high < 0.98 * before else min(ints[VAIN] + 1, 10)  # then wait longer
     ints[NEXT] = int(min(ints[TIGHTENED] + wait, 1e18))
 
 
@@ -145,7 +146,7 @@ def restart(count, net, ups, downs, ints, floats):
     downs[:] = 0
     floats[TRACE] = floats[LOWEST] = floats[HIGHEST] = 0.0
     floats[GAMMA] /= np.sqrt(2.0)
-    for k in (VERTICES, SINCE, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL):
+    for k in (VERTICES, SINCE, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, NEXT, VAIN):
         ints[k] = 0
     ints[RESTARTS] += 1
 

@@ -16,8 +16,7 @@ from entrywise.exceptions import ParameterError
 from entrywise.queries import Array, Indices
 
 _TINY = float(np.finfo(float).tiny)
-# points a unit of the logarithm of the penalty, how many of them carry to one penalty, and how far off that may be
-_LEVELS = ((2.6, 10, 1e-4), (5.0, 12, 1e-7))
+_LEVELS = ((2.6, 10), (5.0, 12))  # points a unit of the logarithm of the penalty, and how many carry to one penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,45 +83,61 @@ def ridge_path(X: Array, Y: Array, penalties: Array, *, relative: bool = False) 
     >>> path.error, path.solution().ravel()
     (array([1.]), array([0.5, 0.5]))
     """
-    from entrywise.linalg._jit_ridge import least
+    from entrywise.linalg._jit_ridge import least, left_out
 
     X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
     penalties = np.atleast_1d(np.asarray(penalties, dtype=np.float64))
     if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or not len(X):
         raise ParameterError(f"X and Y must have the same rows, at least one, got {X.shape} and {Y.shape}")
     levels = _levels(penalties.tobytes())
-    P, s, Qt = np.linalg.svd(X, full_matrices=False)
+    try:
+        P, s, Qt = np.linalg.svd(X, full_matrices=False)
+    except np.linalg.LinAlgError:
+        raise ParameterError("X must be finite") from None
     unit = max(float(s[0]) ** 2, _TINY) if relative and len(s) else 1.0
     penalties = penalties * unit
     G = P.T @ Y  # (k, n)
     terms = (P, s, *_terms(P, G, Y))
-    for nodes, weights, first, doubt, most in levels:
-        at, error = least(*terms, penalties, nodes * unit, weights, first, doubt, most)
+    for nodes, weights, fewer, first in levels:
+        at, error = least(*terms, penalties, nodes * unit, weights, fewer, first, len(nodes))
         if at >= 0:
             break
+    else:
+        every = left_out(*terms, penalties)
+        if not (np.isfinite(X).all() and np.isfinite(Y).all()):
+            raise ParameterError("X and Y must be finite")
+        at = int(every.argmin())
+        error = float(every[at])
     return RidgePath(penalties, float(penalties[at]), error, terms, G, Qt)
 
 
 @lru_cache(maxsize=16)
-def _levels(raw: bytes) -> list[tuple[Array, Array, Indices, float, int]]:
+def _levels(raw: bytes) -> list[tuple[Array, Array, Array, Indices]]:
     """Return points around a grid of penalties; for each penalty weights of the points around it, and the first of them.
 
-    Lagrange's polynomials in the logarithm of the penalty; a common factor of all penalties changes nothing in them.
+    Lagrange's polynomials in the logarithm of the penalty, also those without the two outermost points; a common factor
+    of all penalties changes nothing in them. A grid of no more penalties than points has none.
     """
     penalties = np.frombuffer(raw)
     low, high = penalties.min(initial=np.inf), penalties.max(initial=-np.inf)
     if not 0 < low <= high < np.inf:
         raise ParameterError(f"penalties must be finite and above 0, at least one, got {penalties[:3]}")
     found = []
-    for per_unit, around, doubt in _LEVELS:
-        x = np.log(penalties / low) * per_unit  # in steps between points
+    for per_unit, around in _LEVELS:
+        x = (np.log(penalties) - np.log(low)) * per_unit  # in steps between points
         first = np.floor(x).astype(np.int64)
         at = np.arange(first.max() + around) + 1 - around // 2
-        j = np.arange(around)
+        if len(penalties) <= len(at):
+            continue
         gap = (x - first)[:, None] - at[:around]
-        weights = np.stack([np.prod(gap[:, j != k] / (k - j[j != k]), axis=1) for k in j], axis=1)
-        found.append((low * np.exp(at / per_unit), weights, first, doubt, len(at)))
-    return [*found[:-1], (*found[-1][:-1], len(penalties))]
+        found.append((low * np.exp(at / per_unit), _lagrange(gap), _lagrange(gap[::4, 1:-1]), first))
+    return found
+
+
+def _lagrange(gap: Array) -> Array:
+    """Return the weights of points that lie `gap` steps away, in order, shape (l, w)."""
+    j = np.arange(gap.shape[1])
+    return np.stack([np.prod(gap[:, j != k] / (k - j[j != k]), axis=1) for k in j], axis=1)
 
 
 def _terms(P: Array, G: Array, Y: Array) -> tuple[Array, Array, Array, Array]:

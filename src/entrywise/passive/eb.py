@@ -64,7 +64,7 @@ def low_rank(
         Let every line's own covariance enter the other side's equations instead of their average. Better where lines are
         known very unequally, as when some columns are seen whole and others in a few cells; k^2 more work an entry.
     sweeps, tol : int, float
-        Stop after so many sweeps, or when :math:`t^2` changes by less than this share in two of them.
+        Stop after so many sweeps, or when :math:`t^2` changes by less than this share in one (with `exact`, in two).
     progress : callable, optional
         Called with (sweep, noise standard deviation) after each sweep.
 
@@ -117,7 +117,7 @@ def low_rank(
             done += 1
             if progress is not None:
                 progress(done, scale * float(np.sqrt(fit.t2)))
-            if max(before, change) < until:  # once may be a turning point
+            if change < until and (not exact or before < until):  # with whole columns, once may be a turning point
                 break
         return change
 

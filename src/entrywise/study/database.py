@@ -212,10 +212,10 @@ class Database:
     def large_joins(self, connection: Connection) -> Iterator[None]:
         """Keep PostgreSQL from comparing all rows with all rows, as it plans to for a study newer than its statistics."""
         if not self.sqlite:
-            connection.exec_driver_sql("SET LOCAL enable_nestloop = off")
+            connection.exec_driver_sql("SET LOCAL enable_nestloop = off; SET LOCAL jit = off")
         yield
         if not self.sqlite:
-            connection.exec_driver_sql("SET LOCAL enable_nestloop = on")
+            connection.exec_driver_sql("SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL jit TO DEFAULT")
 
     def columns(self, connection: Connection, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a query as plain tuples, without the cost of row objects."""

@@ -193,7 +193,8 @@ class SQLStore(Tells):
         """Return the answers that were told in batches first..last (the withdrawn or the others), by mode."""
         q, a, b = questions.c, answers.c, batches.c
         same = (a.study == q.study) & (a.batch == q.batch) & (a.position == q.position)
-        where = [q.study == study, q.batch >= first, q.batch <= last, a.value.is_not(None), a.source == source]
+        where = [c.study == study for c in (q, a)] + [c.batch.between(first, last) for c in (q, a)]
+        where += [a.value.is_not(None), a.source == source]
         if dead is not None:
             where.append(q.batch.in_(sa.select(b.number).where(b.study == study, b.dead.is_(dead))))
         query = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from entrywise.study.leases import Leases, in_queue
 from entrywise.study.schema import ENTRY, answers, batches, pending, questions, retired, studies
 from entrywise.study.store import Blaming, Naming, Record, Told, Workers
 
+FEW = 100  # questions that are better looked up one by one
 FAILED = 1.0  # a lease that ended long ago: failed questions are handed out after those never tried
 
 
@@ -178,15 +180,16 @@ class Tells(Leases):
         found: dict[tuple[int, int], Any] = {}
         keys = {(int(told.batch[k]), int(told.position[k])) for k in missing}
         for batch, positions in _by_batch(list(keys)):
-            same = (a.study == q.study) & (a.batch == q.batch) & (a.position == q.position)
+            asked, said = (self.database.within(c.position, positions) for c in (q, a))
+            same = (a.study == q.study) & (a.batch == q.batch) & (a.position == q.position) & said
             query = (
                 sa.select(q.position, q.row, q.col, a.value, a.failed, b.dead)
                 .select_from(
                     questions.outerjoin(answers, same).join(batches, (b.study == q.study) & (b.number == q.batch))
                 )
-                .where(q.study == record.id, q.batch == batch, self.database.within(q.position, positions))
+                .where(q.study == record.id, q.batch == batch, asked)
             )
-            with self.database.large_joins(connection):
+            with self.database.large_joins(connection) if len(positions) > FEW else contextlib.nullcontext():
                 found |= {(batch, row[0]): row for row in connection.execute(query)}
         where = studies.c.id == record.id
         state, current = connection.execute(sa.select(studies.c.state, studies.c.current).where(where)).one()
