@@ -183,6 +183,22 @@ def test_a_factorization_tells_what_the_largest_eigenvalue_does(seed, symmetric)
     assert lower - max(top, 0.0) <= high / 2**_jit_ends.ATTEMPTS + 1e-8
 
 
+@pytest.mark.parametrize("learner", [MatrixWinnow(2.0), SymmetricWinnow(1.0, 0.2), Doubling()])
+def test_bounds_depend_on_what_was_learnt_alone(learner):
+    """Tightened many times: in one batch, in pieces with predictions between them, and from the log."""
+    rows, cols, labels = np.array(bicluster_trials(30, 25, 4, 4, 0.1, seed=6)).T
+    whole = learner.learn_many(rows, cols, labels)
+    pieces = learner
+    for part in np.array_split(np.arange(len(rows)), 7):
+        pieces = pieces.learn_many(rows[part], cols[part], labels[part])
+        pieces.predict_many(rows[:100], cols[:100])
+    exponential = whole._memory.exponential
+    assert pieces._memory.exponential.ends == exponential.ends
+    assert exponential.copy(exponential.events).ends == exponential.ends
+    eigenvalues = np.linalg.eigvalsh(exponential.dense())
+    assert exponential.ends[0] <= eigenvalues[0] <= eigenvalues[-1] <= exponential.ends[1]
+
+
 def test_always_wrong_adversary_keeps_the_largest_eigenvalue_small():
     learner, rng = MatrixWinnow(1.0), np.random.default_rng(0)
     for _ in range(1500):

@@ -104,6 +104,7 @@ def test_what_came_before_the_end_of_a_stream_is_answered_and_kept(tmp_path):
     assert done.exit_code != 0
     assert len(done.stdout.splitlines()) == 30
     assert journal.read_text() == text(VOTES[:30])
+    assert run(votes, "--strict", "--format", "table").stdout.count("u") >= 30
 
     whole = gzip.compress(text(VOTES).encode(), mtime=0)
     cut = tmp_path / "votes.jsonl.gz"
@@ -118,6 +119,46 @@ def test_what_came_before_the_end_of_a_stream_is_answered_and_kept(tmp_path):
     done = run(votes)
     assert len(done.stdout.splitlines()) == 5
     assert "line 4: must be UTF-8 text, byte 9 is not; left out" in done.stderr.replace("\n", " ")
+
+
+def test_a_snapshot_knows_which_labels_of_the_journal_it_holds(tmp_path):
+    """Made without the journal, then killed with it: the journal's labels are learnt again, all of them."""
+    snapshot, journal = tmp_path / "state.npz", tmp_path / "votes.log"
+    run("-", "--snapshot", snapshot, input=text(VOTES[:30]))
+    journal.write_text(text(VOTES[30:45]))  # what a killed run left
+    done = run("-", "--snapshot", snapshot, "--journal", journal, input=text(VOTES[45:50]))
+    assert "15 labels learnt again" in done.stderr
+    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(VOTES[:50])[45:]
+    done = run("-", "--snapshot", snapshot, "--journal", journal, input=text(VOTES[50:60]))
+    assert "0 labels learnt again" in done.stderr
+    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(VOTES[:60])[50:]
+
+
+def test_numbers_may_be_written_without_a_zero():
+    done = run("-", "--learner", "matrix-winnow", "--param", "gamma=.5", input=text(VOTES[:9]))
+    assert done.exit_code == 0
+    assert "if some embedding separates all labels with margin 0.5" in done.stderr.replace("\n", " ")
+
+
+def test_a_bound_that_was_broken_says_so():
+    lines = "".join(f'{{"row": 0, "col": 0, "label": {k % 2}}}\n' for k in range(400))
+    done = run("-", "--learner", "matrix-winnow", "--param", "gamma=1", input=lines)
+    assert "so none does" in done.stderr.replace("\n", " ")
+
+
+def test_a_third_label_is_named():
+    lines = "".join(f'{{"row": {k}, "col": 0, "label": {y}}}\n' for k, y in enumerate((1, -1, 0, -1, 1)))
+    done = run("-", input=lines)
+    assert len(done.stdout.splitlines()) == 4
+    assert "line 3: a stream has two labels, this is a third: 0 beside -1" in done.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize("name", ["9" * 5000, "[" * 100_000, '"\\ud800"'])
+def test_lines_that_break_a_reader_are_left_out(name):
+    done = run("-", input=f'{{"row": {name}, "col": 0, "label": 1}}\n' + text(VOTES[:2]))
+    assert done.exit_code == 0
+    assert len(done.stdout.splitlines()) == 2
+    assert "stdin line 1: " in done.stderr
 
 
 def test_contradictory_repeats_are_counted_and_reported():

@@ -39,11 +39,17 @@ def settings_of(pairs: Iterable[str]) -> dict[str, Any]:
         name, equals, text = pair.partition("=")
         if not equals or not name.strip():
             raise ParameterError(f"--param must be name=value, got {pair!r}")
-        try:
-            found[name.strip().replace("-", "_")] = json.loads(text)
-        except json.JSONDecodeError:
-            found[name.strip().replace("-", "_")] = text
+        found[name.strip().replace("-", "_")] = _value(text)
     return found
+
+
+def _value(text: str) -> Any:
+    for read in (json.loads, float):  # .5 is a number, though not to JSON
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return text
 
 
 def labels_of(text: str | None) -> dict[str, bool] | None:
@@ -60,6 +66,7 @@ def read_votes(
     lines: Iterable[bytes], labels: dict[str, bool] | None, complain: Callable[[str], None]
 ) -> Iterator[Vote]:
     """Yield the votes of JSON lines; `complain` hears of every bad line, with its number, and may raise."""
+    negatives: set[int] = set()
     for number, line in enumerate(_whole(lines), start=1):
         if not line.strip():
             continue
@@ -77,12 +84,23 @@ def read_votes(
                 label = labels[str(given)]
             else:
                 label = truth(given) > 0
+                if not label and not isinstance(given, bool):
+                    negatives.add(int(given))
+                    if len(negatives) > 1:
+                        negatives.remove(int(given))
+                        raise DataError(f"a stream has two labels, this is a third: {given!r} beside {max(negatives)}")
+            for name in (row, col):
+                name.encode()  # half a character would not come out again
         except UnicodeDecodeError as error:
             complain(f"line {number}: must be UTF-8 text, byte {error.start} is not")
+        except UnicodeEncodeError:
+            complain(f"line {number}: a name must be text, this one has half a character")
         except json.JSONDecodeError as error:
             complain(f"line {number}: must be JSON, {error.msg.lower()} at column {error.colno}")
         except DataError as error:
             complain(f"line {number}: {error}")
+        except (ValueError, RecursionError) as error:
+            complain(f"line {number}: must be JSON of reasonable size, {error}")
         else:
             yield Vote(number, row, col, label)
 
@@ -216,9 +234,12 @@ def summary(model: BinaryStream) -> str:
     words = f"{model.mistakes:,} mistakes in {model.trials:,} labels, {len(model.rows):,} rows x {len(model.cols):,} columns"
     bound = report.get("bound")
     if bound is not None and math.isfinite(bound):
-        words += f"; bound {bound:,.0f}" + (
-            " (vacuous: not below the number of labels)" if report["bound is vacuous"] else ""
-        )
+        assumes = report.get("bound assumes")
+        words += f"; bound {bound:,.0f}" + (f", if {assumes}" if assumes else "")
+        if assumes and model.mistakes > bound:
+            words += ": so none does"
+        elif report["bound is vacuous"]:
+            words += " (vacuous: not below the number of labels)"
     return words
 
 

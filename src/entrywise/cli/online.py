@@ -92,27 +92,32 @@ def online(
         repeats = _votes.Repeats()
         known = [] if log is None else log.votes
         if not resume and known:
-            tail = known[model.trials :]
+            tail = known[model.trials if model.journalled is None else model.journalled :]
             model.follow([{"row": v.row, "col": v.col} for v in tail], [v.label for v in tail])
             repeats.see(known)
             say(f"{journal}: {len(tail):,} labels learnt again; {_votes.summary(model)}")
         held = known if resume else []
         out, said = _votes.Answers(format), model.trials
-        for batch in _votes.batches(_votes.read_votes(lines, names, complain), 1 if votes == "-" else 1000):
-            where = [{"row": v.row, "col": v.col} for v in batch]
-            if batch[0].label is None:
-                out.write(batch, model.predict(where).tolist())
-                continue
-            if log is not None:
-                log.append(_votes.after(batch, held, model.trials, f"{source} line", str(journal)))
-            out.write(batch, model.follow(where, [v.label for v in batch]).tolist())
-            repeats.see(batch)
-            if model.trials // every > said // every:
-                say(_votes.summary(model))
-            said = model.trials
-        out.end()
-        if snapshot is not None:
-            model.save(snapshot)
+        if log is not None:
+            model.journalled = 0 if resume else len(known)
+        try:
+            for batch in _votes.batches(_votes.read_votes(lines, names, complain), 1 if votes == "-" else 1000):
+                where = [{"row": v.row, "col": v.col} for v in batch]
+                if batch[0].label is None:
+                    out.write(batch, model.predict(where).tolist())
+                    continue
+                if log is not None:
+                    log.append(_votes.after(batch, held, model.trials, f"{source} line", str(journal)))
+                    model.journalled = (model.journalled or 0) + len(batch)
+                out.write(batch, model.follow(where, [v.label for v in batch]).tolist())
+                repeats.see(batch)
+                if model.trials // every > said // every:
+                    say(_votes.summary(model))
+                said = model.trials
+        finally:  # what was learnt is kept, also where a line ends it
+            out.end()
+            if snapshot is not None:
+                model.save(snapshot)
     say(_votes.summary(model))
     if repeats.repeats:
         say(

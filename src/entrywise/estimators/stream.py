@@ -60,6 +60,7 @@ class BinaryStream(Base):
             raise ParameterError(f"settings of {learner}: {error}") from None
         self._rows: dict[str, int] = {}
         self._cols: dict[str, int] = {}
+        self.journalled: int | None = 0  # labels learnt that a journal holds; None: not known
 
     # river's convention
 
@@ -143,6 +144,7 @@ class BinaryStream(Base):
             "row": self.row,
             "col": self.col,
             "state": plain,
+            "journalled": self.journalled,
         }
         mine |= {"rows": list(self._rows), "cols": list(self._cols)}
         buffer = io.BytesIO()
@@ -162,6 +164,7 @@ class BinaryStream(Base):
             raise
         except (KeyError, ValueError, OSError, EOFError) as error:
             raise DataError(f"{path} must be a stream saved by entrywise: {error}") from None
+        new.journalled = mine.get("journalled")
         new._rows = {name: k for k, name in enumerate(mine["rows"])}
         new._cols = {name: k for k, name in enumerate(mine["cols"])}
         return new

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 ATTEMPTS = 4  # factorizations of one tightening; each halves what is left
-PATIENCE = 2  # edges walked for one operation of a tightening
+PATIENCE = 0.25  # edges of the graph, times updates to wait, for one operation of a tightening
 SLACK = 1e-9  # far above the round-off of a factorization
 
 
@@ -111,12 +111,13 @@ def below(top, scale, symmetric, touched, size, first, place, start, count, net,
 
 
 @njit(cache=True)
-def price(touched, size, first, count):
-    """Return about how many operations one call of `below` takes."""
-    total = float(first) ** 3 / 3.0
+def wait(touched, size, first, count):
+    """Return after how many updates the edges that they walk, about all of them each, pay for a tightening."""
+    operations, edges = float(first) ** 3 / 3.0 + size, 1.0
     for q in range(first, size):
-        total += float(count[touched[q]]) ** 2
-    return total
+        operations += float(count[touched[q]]) ** 2
+        edges += count[touched[q]]
+    return max(16.0, PATIENCE * ATTEMPTS * operations / edges)
 
 
 @njit(cache=True)

@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from entrywise.linalg._jit_ends import ATTEMPTS, PATIENCE, halves, moved, price, tightened
+from entrywise.linalg._jit_ends import halves, moved, tightened, wait
 from entrywise.linalg._jit_lanczos import (
-    EDGES,
     LOW,
     LOW_MINUS,
     LOW_NODES,
@@ -30,8 +29,8 @@ from entrywise.linalg._jit_lanczos import (
 )
 
 # integers of a memory
-USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, TIGHTENED, NEXT, VAIN = range(13)
-N_INTS = 13
+USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, NEXT, VAIN = range(12)
+N_INTS = 12
 # floats of a memory
 GAMMA, TRACE, LOWEST, HIGHEST = range(4)
 N_FLOATS = 4
@@ -52,21 +51,23 @@ def span(symmetric, gamma, ints, floats):
 
 
 @njit(cache=True)
-def tighten(gamma, symmetric, start, count, net, pool, weight, touched, ints, floats, tally):
-    """Lower the bound on the largest eigenvalue, where the edges walked since the last time have paid for it."""
+def tighten(symmetric, start, count, net, pool, weight, touched, ints, floats):
+    """Lower the bound on the largest eigenvalue, and say after which update again: longer where it was in vain.
+
+    All of it follows from the updates alone, so that a log of them makes the very same state again.
+    """
     place = np.empty(len(count), np.int32)
     size, first = halves(touched, len(count), place, start, count, pool)
-    wait = PATIENCE * ATTEMPTS * (price(touched, size, first, count) + len(count)) * 2.0 ** ints[VAIN]
-    if tally[EDGES] - ints[TIGHTENED] >= wait:
+    gamma = floats[GAMMA]
+    if ints[NEXT] > 0:
         _, before = span(symmetric, gamma, ints, floats)
         scale = gamma if symmetric else 0.5 * gamma
         high = tightened(before, scale, symmetric, touched, size, first, place, start, count, net, pool, weight)
         floats[HIGHEST] = high
         if symmetric:
             floats[LOWEST] = -high
-        ints[TIGHTENED] = tally[EDGES]
-        ints[VAIN] = 0 if high < 0.98 * before else min(ints[VAIN] + 1, 10)  # then wait longer
-    ints[NEXT] = int(min(ints[TIGHTENED] + wait, 1e18))
+        ints[VAIN] = 0 if high < 0.98 * before else min(ints[VAIN] + 1, 4)
+    ints[NEXT] = ints[SINCE] + int(min(wait(touched, size, first, count) * 2.0 ** ints[VAIN], 1e15))
 
 
 @njit(cache=True)
@@ -193,9 +194,9 @@ def follow(
             else:
                 end = -moved(small[LOW_NODES], small[LOW_ROOTS], tally[NODES], gamma, -low, -1.0)
             insert(u, v, y, delta, end, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats)
-            if tally[EDGES] >= ints[NEXT]:
-                tighten(gamma, symmetric, start, count, net, pool, weight, touched, ints, floats, tally)
             ints[SINCE] += 1
+            if ints[SINCE] >= ints[NEXT]:
+                tighten(symmetric, start, count, net, pool, weight, touched, ints, floats)
         if update or fresh[t] > 0:
             k = ints[EVENTS]
             log_u[k], log_v[k], log_y[k] = u, v, y if update else 0
@@ -209,7 +210,7 @@ def follow(
 @njit(cache=True)
 def replay(
     log_u, log_v, log_y, log_delta, log_end, first, last, seen, symmetric, doubling,
-    start, count, room, net, ups, downs, pool, weight, ints, floats,
+    start, count, room, net, ups, downs, pool, weight, touched, ints, floats,
 ):  # fmt: skip
     """Insert logged events without predicting; return where it stopped because the pool was full."""
     for k in range(first, last):
@@ -223,6 +224,8 @@ def replay(
                 start, count, room, net, ups, downs, pool, weight, ints, floats,
             )  # fmt: skip
             ints[SINCE] += 1
+            if ints[SINCE] >= ints[NEXT]:
+                tighten(symmetric, start, count, net, pool, weight, touched, ints, floats)
             if full(doubling, seen, ints, floats):
                 restart(count, net, ups, downs, ints, floats)
         ints[EVENTS] = k + 1

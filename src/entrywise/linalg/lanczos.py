@@ -199,7 +199,7 @@ class GrowingExponential:
             at, seen = self._jit.replay(
                 self._log_u, self._log_v, self._log_y, self._log_delta, self._log_end, at, last, seen, self.symmetric, self.doubling,
                 self._start, self._count, self._room, self._net, self._ups, self._downs, self._pool, self._weight,
-                self._ints, self._floats,
+                self._touched, self._ints, self._floats,
             )  # fmt: skip
             return at, seen
 
