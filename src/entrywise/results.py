@@ -66,7 +66,7 @@ class Certificate:
         return words + (" [vacuous]" if self.vacuous else "")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Result:
     """What every answer carries.
 
@@ -84,6 +84,13 @@ class Result:
     def __init_subclass__(cls, **extra: Any) -> None:
         super().__init_subclass__(**extra)
         Result._kinds[cls.__name__] = cls
+
+    def __repr__(self) -> str:
+        """Name, shape and rank, status, cost and the first certificate: a line, not the arrays."""
+        size = " x ".join(map(str, getattr(self, "shape", ())))
+        rank = f"rank {getattr(self, 'rank')}" if hasattr(self, "rank") else ""  # noqa: B009
+        words = [*filter(None, (size, rank)), self.status, f"cost {self.cost:g}", *map(str, self.certificates[:1])]
+        return f"{type(self).__name__}({', '.join(words)})"
 
     @property
     def certificate(self) -> Certificate | None:
@@ -162,7 +169,7 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Matrix(Result, abc.ABC):
     """A completed matrix, kept in factors; :class:`LowRank` and :class:`PSDFactor` fill it in."""
 
@@ -228,7 +235,7 @@ class Matrix(Result, abc.ABC):
         return rows, cols, sign * values
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LowRank(Matrix):
     r"""A completed matrix :math:`\hat A = U V^\top + b 1^\top + 1 c^\top + \mu`, kept in factors.
 
@@ -471,7 +478,7 @@ class LowRank(Matrix):
         return np.asarray(found)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Corrected(LowRank):
     r"""A low-rank matrix corrected where entries were seen: what the factors do not explain of them is kept.
 
@@ -558,7 +565,7 @@ class Corrected(LowRank):
         return found
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PSDFactor(Matrix):
     r"""A positive semidefinite matrix :math:`\hat A = F F^\top` of side n.
 
@@ -594,7 +601,7 @@ class PSDFactor(Matrix):
         return np.asarray(self.factor @ (self.factor.T @ np.asarray(x, dtype=np.float64)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Subspace(Result):
     r"""A k-dimensional subspace of :math:`R^d` near which samples lie, with the spectrum it was taken from.
 

@@ -19,7 +19,7 @@ from entrywise.results import PSDFactor, Result
 CHUNK = 1 << 20  # most measurements in a batch
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BestPair(Result):
     """The pair with the smallest entry that was found.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from entrywise.active._split import Problem
 from entrywise.active._twocost import Noise, read_two_cost
+from entrywise.bounds.noisycur import Traits, budgets
 from entrywise.exceptions import ParameterError
 from entrywise.queries import Prices
 
@@ -51,8 +52,9 @@ def forecast_noisy_cur(
     -------
     Forecast
         A row a rank: ``columns`` and ``entries`` to buy, ``per_column`` entries on each column not bought,
-        ``error`` (root mean squared, of an entry), ``per_unit`` by how much one more unit of money lowers it, and
-        ``nuclear_norm``, the budget below which nuclear-norm completion has no theory.
+        ``error`` (root mean squared, of an entry), ``per_unit`` by how much one more unit of money lowers it, then
+        ``B_nCUR`` and ``B_NN``, the budgets that the paper compares (:func:`entrywise.bounds.noisycur.budgets`). The legend
+        says what Theorem 1 asks for with its constants, of a matrix with the best traits.
 
     Examples
     --------
@@ -70,20 +72,25 @@ def forecast_noisy_cur(
     if rank is not None and not 1 <= rank <= min(m, n):
         raise ParameterError(f"rank of a forecast must be in 1..{min(m, n)}, got {rank}")
     column, entry = setting.mean_prices()
-    rows = []
+    rows, asked = [], []
     for k in (rank,) if rank is not None else tuple(k for k in (2, 4, 8) if k <= min(m, n)) or (1,):
         problem = Problem(m, n, column, entry, setting.column_noise**2, setting.entry_noise**2, k, signal**2)
         best = problem.best(budget)
-        theory = (m + n) * k * math.log(m + n) * entry
-        about = (_rounded(x) for x in (best.per_column, best.error, problem.marginal(budget), theory))
+        ideal = Traits(m, n, k, 1.0, 1.0, 0.674 * signal, m * n * signal**2, signal * math.sqrt(m * n / k))
+        theory = budgets(ideal, Prices(column=column, entry=entry), noise={"column": setting.column_noise})
+        orders = theory["noisy_cur"], theory["nuclear_norm"]
+        about = (_rounded(x) for x in (best.per_column, best.error, problem.marginal(budget), *orders))
+        asked.append(f"{theory['theorem']:.3g} (rank {k})")
         rows.append((k, best.columns, best.cells, *about))
     return Forecast(
-        ("rank", "columns", "entries", "per_column", "error", "per_unit", "nuclear_norm"),
+        ("rank", "columns", "entries", "per_column", "error", "per_unit", "B_nCUR", "B_NN"),
         tuple(rows),
         f"a matrix of the given rank with Gaussian factors, entries {signal:g} (standard deviation) about the mean of their "
         "row, fitted with both noises known",
         "per_column: entries on each column not bought; error: root mean squared, of an entry; per_unit: by how much one "
-        "more unit of money lowers it; nuclear_norm: budget below which nuclear-norm completion has no theory",
+        "more unit of money lowers it; B_nCUR and B_NN: budgets that the paper compares, constants one, below the latter "
+        "nuclear-norm completion has no theory. With its constants (epsilon .5, delta .05, incoherence and condition 1) "
+        f"Theorem 1 asks for {', '.join(asked)}; all entries cost {m * n * entry:.3g}",
     )
 
 

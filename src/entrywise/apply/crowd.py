@@ -28,7 +28,7 @@ TESTED = 10_000  # answers set aside to choose the exponent of the confidence
 FIRM = 5.0  # most answers that the crowd's common law may weigh in a worker's skill
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Consensus(Result):
     """Labels of items and skills of workers.
 

@@ -23,7 +23,7 @@ Method = Literal["bradley-terry", "spectral"]
 DENSE, PROBES = 1500, 100  # beyond so many items deviations are sampled, with so many solves
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Ranking(Result):
     """Scores of items, comparable within a component.
 

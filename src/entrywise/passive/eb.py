@@ -64,7 +64,7 @@ def low_rank(
         Let every line's own covariance enter the other side's equations instead of their average. Better where lines are
         known very unequally, as when some columns are seen whole and others in a few cells; k^2 more work an entry.
     sweeps, tol : int, float
-        Stop after so many sweeps, or when :math:`t^2` changes by less than this share in one (with `exact`, in two).
+        Stop after so many sweeps, or when :math:`t^2` changes by less than this share in one.
     progress : callable, optional
         Called with (sweep, noise standard deviation) after each sweep.
 
@@ -109,15 +109,15 @@ def low_rank(
 
     def sweep(count: int, until: float) -> float:
         nonlocal done
-        before = change = np.inf
+        change = np.inf
         for _ in range(count):
             if done >= sweeps:
                 break
-            before, change = change, fit.sweep()
+            change = fit.sweep()
             done += 1
             if progress is not None:
                 progress(done, scale * float(np.sqrt(fit.t2)))
-            if change < until and (not exact or before < until):  # with whole columns, once may be a turning point
+            if change < until:
                 break
         return change
 

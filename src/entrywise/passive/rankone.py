@@ -24,7 +24,7 @@ def _none() -> Indices:
     return np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RankOne(LowRank):
     r"""A completed matrix :math:`\hat A = x y^\top` with one gauge in each connected component.
 
