@@ -11,6 +11,7 @@ from numba import njit
 
 ATTEMPTS = 4  # factorizations of one tightening; each halves what is left
 PATIENCE = 0.25  # edges of the graph, times updates to wait, for one operation of a tightening
+LARGEST = 1000  # vertices of the smaller half
 SLACK = 1e-9  # far above the round-off of a factorization
 
 
@@ -112,7 +113,12 @@ def below(top, scale, symmetric, touched, size, first, place, start, count, net,
 
 @njit(cache=True)
 def wait(touched, size, first, count):
-    """Return after how many updates the edges that they walk, about all of them each, pay for a tightening."""
+    """Return after how many updates the edges that they walk, about all of them each, pay for a tightening.
+
+    Never where one would keep a trial waiting for seconds.
+    """
+    if first > LARGEST:
+        return 1e15
     operations, edges = float(first) ** 3 / 3.0 + size, 1.0
     for q in range(first, size):
         operations += float(count[touched[q]]) ** 2

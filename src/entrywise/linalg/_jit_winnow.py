@@ -29,8 +29,8 @@ from entrywise.linalg._jit_lanczos import (
 )
 
 # integers of a memory
-USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, NEXT, VAIN = range(12)
-N_INTS = 12
+USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, TIGHTENED, NEXT, VAIN = range(13)
+N_INTS = 13
 # floats of a memory
 GAMMA, TRACE, LOWEST, HIGHEST = range(4)
 N_FLOATS = 4
@@ -52,14 +52,15 @@ def span(symmetric, gamma, ints, floats):
 
 @njit(cache=True)
 def tighten(symmetric, start, count, net, pool, weight, touched, ints, floats):
-    """Lower the bound on the largest eigenvalue, and say after which update again: longer where it was in vain.
+    """Lower the bound on the largest eigenvalue, if the graph as it is now pays for it, and say when to look again.
 
     All of it follows from the updates alone, so that a log of them makes the very same state again.
     """
     place = np.empty(len(count), np.int32)
     size, first = halves(touched, len(count), place, start, count, pool)
     gamma = floats[GAMMA]
-    if ints[NEXT] > 0:
+    pause = int(min(wait(touched, size, first, count) * 2.0 ** ints[VAIN], 1e15))  # longer where it was in vain
+    if ints[SINCE] - ints[TIGHTENED] >= pause:
         _, before = span(symmetric, gamma, ints, floats)
         scale = gamma if symmetric else 0.5 * gamma
         high = tightened(before, scale, symmetric, touched, size, first, place, start, count, net, pool, weight)
@@ -67,7 +68,8 @@ def tighten(symmetric, start, count, net, pool, weight, touched, ints, floats):
         if symmetric:
             floats[LOWEST] = -high
         ints[VAIN] = 0 if high < 0.98 * before else min(ints[VAIN] + 1, 4)
-    ints[NEXT] = ints[SINCE] + int(min(wait(touched, size, first, count) * 2.0 ** ints[VAIN], 1e15))
+        ints[TIGHTENED] = ints[SINCE]
+    ints[NEXT] = ints[TIGHTENED] + pause
 
 
 @njit(cache=True)
@@ -147,7 +149,7 @@ def restart(count, net, ups, downs, ints, floats):
     downs[:] = 0
     floats[TRACE] = floats[LOWEST] = floats[HIGHEST] = 0.0
     floats[GAMMA] /= np.sqrt(2.0)
-    for k in (VERTICES, SINCE, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, NEXT, VAIN):
+    for k in (VERTICES, SINCE, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, TIGHTENED, NEXT, VAIN):
         ints[k] = 0
     ints[RESTARTS] += 1
 
