@@ -183,10 +183,8 @@ def test_a_rank_that_is_not_known_gives_a_split_between_those_of_its_ranks():
 def test_possible_ranks():
     assert possible_ranks() == tuple(range(2, 9))
     assert possible_ranks(4, 4) == tuple(range(4, 9))
-    assert possible_ranks(7, 8) == (7, 8)
-    assert possible_ranks(8, 8) == tuple(range(8, 17))
-    assert possible_ranks(3, 6) == (3,)
-    assert possible_ranks(5, 6) == (5, 6)
+    assert possible_ranks(7, 8) == tuple(range(7, 15))
+    assert possible_ranks(3, 6) == (3, 4)
     assert possible_ranks(3, 8) == (3,)
 
 

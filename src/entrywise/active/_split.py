@@ -166,12 +166,12 @@ def estimate_rank(C: Array, noise: float) -> tuple[int, float]:
 def possible_ranks(rank: int = 1, held: int = 0) -> tuple[int, ...]:
     """Return the ranks that `held` columns with `rank` directions leave possible.
 
-    Few columns show too few directions rather than too many; while all of them are new, the rank may be up to twice as
+    Few columns show too few directions rather than too many; while most of them are new, the rank may be up to twice as
     high, and while there are none it may be anything from 2 to 8.
     """
-    if rank <= max(0.4 * held, held - 2):
+    if rank <= 0.4 * held:
         return (rank,)
-    if rank < held:
+    if rank < 0.75 * held:
         return (rank, rank + 1)
     return tuple(range(max(rank, 2), max(8, 2 * rank) + 1))
 
