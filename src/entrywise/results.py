@@ -87,9 +87,9 @@ class Result:
 
     def __repr__(self) -> str:
         """Name, shape and rank, status, cost and the first certificate: a line, not the arrays."""
-        size = " x ".join(map(str, getattr(self, "shape", ())))
-        rank = f"rank {getattr(self, 'rank')}" if hasattr(self, "rank") else ""  # noqa: B009
-        words = [*filter(None, (size, rank)), self.status, f"cost {self.cost:g}", *map(str, self.certificates[:1])]
+        rank = getattr(self, "rank", None)
+        words = [" x ".join(map(str, getattr(self, "shape", ()))), "" if rank is None else f"rank {rank}"]
+        words = [*filter(None, words), self.status, f"cost {self.cost:g}", *map(str, self.certificates[:1])]
         return f"{type(self).__name__}({', '.join(words)})"
 
     @property

@@ -107,10 +107,8 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
         rank = max(rank, 1 + int(carry / (m + n)))
     rank = max(1, min(rank, MOST_COMPONENTS, min(m, n) - 1)) if min(m, n) > 1 else 0
     start = _start(held, seen, rank, problem) if rank else None
-    tol = (
-        1e-4 if d < FEW_COLUMNS else 1e-3
-    )  # few columns start the noise far off; where it turns back it hardly changes
-    found = low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=tol)
+    # few columns start the noise far off, and where it turns back it hardly changes: that is no convergence
+    found = low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=1e-4 if d < FEW_COLUMNS else 1e-3)
     found = calibrated(found, seen)
     smallest = float(seen.noise_array().min()) ** 2
     if found.lack_variance <= NEGLIGIBLE * smallest:

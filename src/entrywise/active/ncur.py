@@ -73,7 +73,8 @@ def noisy_cur(
     LowRank
         With a posterior: ``interval(rows, cols, 0.9, of="truth")``. ``report`` says how the money was split, what
         was expected of it and what the noise was. When both instruments are exact and the columns show a low rank,
-        it is solved exactly and money may be left.
+        it is solved exactly and money may be left; ``rank_proven`` in the report says whether anything bought shows
+        that the rank is no higher, and only then there is a certificate.
 
     Notes
     -----

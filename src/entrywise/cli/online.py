@@ -108,8 +108,10 @@ def online(
                     continue
                 if log is not None:
                     log.append(_votes.after(batch, held, model.trials, f"{source} line", str(journal)))
+                predictions = model.follow(where, [v.label for v in batch]).tolist()
+                if log is not None:  # counted once learnt: interrupted in between, it is learnt again and not lost
                     model.journalled = (model.journalled or 0) + len(batch)
-                out.write(batch, model.follow(where, [v.label for v in batch]).tolist())
+                out.write(batch, predictions)
                 repeats.see(batch)
                 if model.trials // every > said // every:
                     say(_votes.summary(model))

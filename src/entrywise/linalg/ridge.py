@@ -2,7 +2,7 @@
 
 With X = P diag(s) Q' every penalty only changes the filter f = s^2 / (s^2 + penalty). The squared leave-one-out
 residual of row i, summed over all targets, is a quadratic form in g = 1 - f whose matrices do not depend on
-the penalty; the whole grid is one matrix product in the size of the smaller side of X, not of the targets.
+the penalty: a penalty costs the rows times the square of the smaller side of X, whatever the number of targets.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def ridge_path(X: Array, Y: Array, penalties: Array, *, relative: bool = False) 
     :math:`h_i = \sum_a f_a P_{ia}^2`; exact for ridge regression. In the logarithm of the penalty the error is analytic
     in the strip :math:`|\mathrm{Im}| < \pi` (the f are logistic, and 1 - h stays in a cone), so that on a fine grid it is
     computed at a few points a unit, carried to all penalties by polynomials through the ten points around each, and
-    computed as it is wherever it may be smallest: the best penalty is that of the whole grid.
+    computed as it is wherever it may be smallest, as far as those through eight points differ from them.
 
     Examples
     --------

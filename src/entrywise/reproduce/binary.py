@@ -341,7 +341,9 @@ def votes(folder: Path, quick: bool, say: Say) -> list[Claim]:
         share = [100 * row[x] / row["labels"] for x in shown]
         colors = ["tab:orange" if x == "auto" else TRIALS if "hindsight" in x else "tab:blue" for x in shown]
         bars = axis.barh(shown, share, color=colors)
-        axis.bar_label(bars, fmt=lambda x: "too large" if math.isnan(x) else f"{x:.1f}", fontsize=8, padding=2)
+        axis.bar_label(bars, fmt=lambda x: "" if math.isnan(x) else f"{x:.1f}", fontsize=8, padding=2)
+        for k in np.flatnonzero(np.isnan(share)):
+            axis.text(0.3, k, "too slow here", fontsize=8, va="center", color=TRIALS)
         axis.set(xlabel="mistakes, % of labels", title=name.replace("_", " "), xlim=(0, 1.15 * np.nanmax(share)))
         axis.tick_params(labelsize=8, labelleft=axis is axes[0, 0])
     save_figure(folder / "votes.png", figure)
