@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -56,12 +58,16 @@ def test_command(format):
     assert "per_unit: by how much" in result.stderr
 
 
-def test_a_warning_is_one_line():
-    args = [*ARGS[:-1], "column=.02,entry=.1", "--budget", "720"]
-    result = CliRunner().invoke(app, args)
-    assert result.exit_code == 0, result.output
-    assert "Warning: noise of columns (0.02) is below" in result.stderr
-    assert "UserWarning" not in result.stderr
+def test_a_warning_is_one_line_said_once(tmp_path):
+    noise = ["--noise", "column=.02,entry=.1"]
+    study = ["study", "create", str(tmp_path / "lab.db"), "one", "--plan", "noisy-cur", "--shape", "80x60"]
+    for args in ([*ARGS[:-2], *noise], [*study, "--price", "column=16,entry=1", *noise]):
+        done = subprocess.run(
+            [sys.executable, "-m", "entrywise", *args, "--budget", "720"], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("Warning: noise of columns (0.02) is below") == 1
+        assert "UserWarning" not in done.stderr
 
 
 @pytest.mark.parametrize(

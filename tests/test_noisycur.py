@@ -172,7 +172,16 @@ def test_unknown_noise_is_found_from_repeats():
     assert found.report["column_noise"] == pytest.approx(0.5, rel=0.3)
     assert found.report["entry_noise"] == pytest.approx(0.1, rel=0.5)
     assert found.cost <= 700
+    bought = found.report["columns"] + found.report["columns_repeated"]
+    assert found.report["columns_repeated"] == 1
+    assert found.cost == 12 * bought + found.report["cells"]
     assert error(found.to_dense(), A) < 0.25
+
+
+def test_noise_that_was_only_assumed_is_not_reported():
+    found = ew.play(noisy_cur((6, 5), Prices(column=5), budget=4, rng=0), oracle_for(random_low_rank(6, 5, 1, 0)))
+    assert found.report["column_noise"] is None
+    assert found.report["entry_noise"] is None
 
 
 def test_what_no_low_rank_matrix_explains_is_kept_where_it_was_seen():
@@ -394,6 +403,8 @@ def test_columns_more_precise_than_entries_are_allowed_with_a_warning():
         (lambda p: two_phase((40, 30), p, rank=2, budget=0.5), "must pay for one entry"),
         (lambda p: split_nuclear_norm((40, 30), p, columns=3, noise=None, budget=300), "must know both noises"),
         (lambda p: noisy_cur((40, 30), p, budget=30, estimator="literal"), "one column and one row"),
+        (lambda p: noisy_cur((40, 30), p, budget="200"), "budget of noisy_cur must be a number, got '200'"),
+        (lambda p: noisy_cur((40, 30), p, noise={"column": "low"}, budget=200), "standard deviation.* got 'low'"),
     ],
 )
 def test_rivals_refuse_bad_input(make, words):

@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
@@ -332,6 +333,9 @@ def plan(
                 counts = public.parameters[key].annotation in ("int", "int | None") and value is not None
                 if counts and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
                     raise ParameterError(f"{key} of {function.__name__} must be a whole number, got {value!r}")
+                measures = public.parameters[key].annotation in ("float", "float | None") and value is not None
+                if measures and (isinstance(value, bool) or not isinstance(value, Real)):
+                    raise ParameterError(f"{key} of {function.__name__} must be a number, got {value!r}")
             state = None
             if "rng" in params:
                 if params["rng"] is None:

@@ -9,19 +9,18 @@ not know acts as noise on the other, so the three errors are iterated to agreeme
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise.active._ranks import Ranks, estimate_rank
 from entrywise.exceptions import ParameterError
 from entrywise.queries import Array, Indices
 
-MANY_COLUMNS = 24  # columns of which not all can be directions of a low-rank matrix
-SPARE = 0.7  # directions more than there are for which the closed form finds the best split of real fits
 BIAS = 0.5  # directions more than there are at which it agrees with the error of real fits on average
+SCATTER = 42.0  # over sqrt(m n): directions more or less than that, over which real fits scatter
 
 
 @dataclass(frozen=True)
@@ -120,60 +119,30 @@ class Problem:
         return Split(columns, cells, float(each[0]), math.sqrt(self.risk(columns, left)))
 
     def best(
-        self, money: float, *, at_least: int = 0, spent: float = 0.0, paid: float = 0.0, ranks: Sequence[int] = ()
+        self, money: float, ranks: Ranks | None = None, *, at_least: int = 0, spent: float = 0.0, paid: float = 0.0
     ) -> Split:
         """Return the best split of `money`, of which the first `at_least` columns took `spent` and entries `paid`.
 
         Where the rank is one of `ranks` and not known, the split is that of smallest geometric mean of the risks: of all
-        fixed ones the one whose regret, in percent, is smallest on average. The closed form is that of very large matrices;
-        fits of real ones need what it says for `SPARE` directions more.
+        fixed ones the one whose regret, in percent, is smallest on average. The closed form is that of very large matrices.
+        Fits of real ones need what it says for `SPARE` directions more, and scatter as it does over those: near the point
+        where entries alone begin to suffice, some of them fail, and a few columns are worth their price.
         """
         left = money - spent
         most = min(self.n, at_least + int(max(left - paid, 0.0) / self.column_price + 1e-9))
         near, far = np.arange(at_least, min(most, at_least + 64) + 1), np.linspace(at_least, most, 97).astype(int)
         d = np.unique(np.r_[near, far])
-        risks = self.risks(d, left - (d - at_least) * self.column_price, SPARE + np.array(ranks or (self.rank,)))
-        columns = int(d[np.log(np.maximum(risks, 1e-300)).mean(axis=0).argmin()])
+        ranks = ranks or Ranks.equally(self.rank)
+        more = BIAS + np.array([-1.0, 0.0, 1.0]) * min(SCATTER / math.sqrt(self.m * self.n), 0.8)
+        risks = self.risks(d, left - (d - at_least) * self.column_price, np.add.outer(ranks.values, more).ravel())
+        risks = risks.reshape(len(ranks.values), len(more), len(d)).mean(axis=1)
+        columns = int(d[(ranks.weights @ np.log(np.maximum(risks, 1e-300))).argmin()])
         return self.split(columns, money, spent + (columns - at_least) * self.column_price)
 
     def marginal(self, money: float) -> float:
         """Return by how much one more unit of money lowers the expected error."""
         step = max(self.column_price, self.entry_price)
         return max(0.0, (self.best(money).error - self.best(money + step).error) / step)
-
-
-def estimate_rank(C: Array, noise: float) -> tuple[int, float]:
-    """Return the number of directions in noisy columns C (m, d), and the noise variance that the others show.
-
-    Singular values above what noise of standard deviation `noise` can reach count; when that would be nearly
-    all of many, the noise is taken from their median instead (the matrix is not of low rank).
-    """
-    m, d = C.shape
-    s = np.linalg.svd(C, compute_uv=False)
-    if not len(s) or s[0] <= 0:
-        return 1, 0.0
-    floor = s[0] * max(m, d) * np.finfo(float).eps
-    k = int(np.sum(s > max(noise * 1.02 * (math.sqrt(m) + math.sqrt(d)), floor)))
-    lack = 0.0
-    if k > 0.8 * min(m, d) and d >= MANY_COLUMNS:
-        b = min(m, d) / max(m, d)
-        omega = 0.56 * b**3 - 0.95 * b**2 + 1.82 * b + 1.43
-        k = max(1, int(np.sum(s > omega * np.median(s))))
-        lack = max(0.0, float(np.sum(s[k:] ** 2)) / (m * d) - noise**2)
-    return max(1, k), lack
-
-
-def possible_ranks(rank: int = 1, held: int = 0) -> tuple[int, ...]:
-    """Return the ranks that `held` columns with `rank` directions leave possible.
-
-    Few columns show too few directions rather than too many; while most of them are new, the rank may be up to twice as
-    high, and while there are none it may be anything from 2 to 8.
-    """
-    if rank <= 0.4 * held:
-        return (rank,)
-    if rank < 0.75 * held:
-        return (rank, rank + 1)
-    return tuple(range(max(rank, 2), max(8, 2 * rank) + 1))
 
 
 def problem_from_columns(base: Problem, C: Array) -> Problem:

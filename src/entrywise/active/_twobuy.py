@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from entrywise.active._split import Problem, possible_ranks, problem_from_columns, spread_rows, water_fill
-from entrywise.active._twocost import affordable
+from entrywise.active._ranks import LEAST_TRIED, Piece, Ranks, believed_ranks
+from entrywise.active._split import Problem, problem_from_columns, spread_rows, water_fill
+from entrywise.active._twocost import affordable, filled
 from entrywise.active._twofit import Held
-from entrywise.queries import Asking, Batch
+from entrywise.queries import Asking, Batch, Indices
 
-PILOT = 0.08  # share of the money that the first columns take, when that is more than four of them and at most ten
-DEAR = 0.15  # share of the money beyond which the first columns are not bought only to learn the rank
-EXPLORE = 0.16  # share of the money that columns may take as long as they do not tell the rank
+PILOT = 0.08  # share of the money that the first columns take, at most ten of them
+ENOUGH = 8  # columns that tell the rank; where those would cost more, a block of entries does
+BLOCK = 0.1  # share of the money that the block may take
+BLOCKS = (4, 5, 7, 9, 12)  # its rows and columns, as it grows
 ASSUMED_RATIO = 10.0  # noise variance of columns over that of entries, while the latter is unknown
 
 
@@ -43,6 +45,47 @@ def entry_pilot(held: Held, problem: Problem, columns: int | None, rng: np.rando
     return replace(problem, signal=signal) if signal > 0 else problem
 
 
+def buy_block(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[tuple[Problem, Indices, list[Piece]]]:
+    """Measure all entries of a few rows and columns, which tell the rank for less than dear columns do.
+
+    It grows until it shows a rank, or several that make no difference to what is best. Little is lost by it: its columns
+    would have got nearly as many entries anyway. Not where a matrix of rank two would already want all the columns that
+    can be paid: then any other does too. Returns what was learned, the columns of the block, and the block with the
+    variance of its noise, if there is one.
+    """
+    setting = held.setting
+    m, n = setting.m, setting.n
+    I, J = rng.permutation(m), rng.permutation(n)
+    row_of, col_of = np.argsort(I), np.argsort(J)
+    X = np.full((BLOCKS[-1], BLOCKS[-1]), np.nan)
+    start = held.money
+    pieces: list[Piece] = []
+    before = 0
+    least = _best(held, problem, Ranks.equally(2))
+    if least == n or (least + 1) * problem.column_price > start:
+        return problem, J[:0], pieces
+    for size in (size for size in BLOCKS if size <= min(m, n)):
+        new = np.ones((size, size), bool)
+        new[:before, :before] = False
+        rows, cols = (at[:size][where] for at, where in zip((I, J), np.nonzero(new), strict=True))
+        left = held.money - float(setting.entry_prices(rows, cols).sum())
+        if left < (1 - BLOCK) * start:
+            break
+        yield from ask(held, Batch.entries(rows, cols))
+        before = size
+        X[row_of[held.rows["entry"][-1]], col_of[held.cols["entry"][-1]]] = held.values["entry"][-1]
+        values = held.seen("entry")[2]
+        spread = float(np.var(values, ddof=1)) if len(values) > 1 else 0.0
+        if spread > 0:
+            problem = replace(problem, signal=max(spread - problem.entry_variance, 1e-3 * spread))
+        pieces = [(filled(X[:size, :size]), problem.entry_variance)]
+        ranks = believed_ranks(*pieces).values
+        bounded = ranks[-1] < max(LEAST_TRIED, 2 * size)
+        if bounded and _best(held, problem, Ranks.equally(ranks[0])) == _best(held, problem, Ranks.equally(ranks[-1])):
+            break
+    return problem, J[:before], pieces
+
+
 def buy_columns(
     held: Held, problem: Problem, columns: int | None, rank: int | None, rng: np.random.Generator
 ) -> Asking[Problem]:
@@ -51,16 +94,19 @@ def buy_columns(
     order = rng.permutation(setting.n)
     price = setting.column_prices
     unknown = setting.column_noise is None
+    told = None if rank is None else Ranks.equally(max(rank, 1))
+    pieces: list[Piece] = []  # what tells the rank besides the columns
     if columns is not None:
         wanted = columns
     else:
         wanted = min(int(PILOT * held.money / problem.column_price), 10)
-        wanted = max(wanted, min(4, affordable(price[order], 0.5 * held.money)))
-        cost = wanted * problem.column_price / held.money
-        if not unknown and len(held.values["entry"]) and cost > PILOT:
-            ranks = possible_ranks() if rank is None else (rank,)
-            if cost > DEAR or _best(held, problem, ranks[-1:]) == 0:
-                wanted = min(wanted, _best(held, problem, ranks))
+        if wanted < ENOUGH and not unknown:
+            if told is None:
+                problem, block, pieces = yield from buy_block(held, problem, rng)
+                order = np.r_[order[~np.isin(order, block)], block]
+            wanted = math.ceil(_best(held, problem, told or believed_ranks(*pieces)) / 2)
+        if unknown or not held.values["entry"]:
+            wanted = max(wanted, min(4, affordable(price[order], 0.5 * held.money)))
     spent = 0.0
     while True:
         d = len(held.columns)
@@ -82,29 +128,26 @@ def buy_columns(
                     problem = replace(problem, column_variance=variance, entry_variance=entry)
         if not held.columns:
             return problem
-        problem = problem_from_columns(problem, held.table())
-        if rank is not None:
-            problem = replace(problem, rank=max(rank, 1))
+        C = held.table()
+        problem = problem_from_columns(problem, C)
+        if told is not None:
+            problem = replace(problem, rank=int(told.values[0]))
         d = len(held.columns)
         if columns is not None or not len(new):
             return problem
-        ranks = possible_ranks(problem.rank, d) if rank is None else (problem.rank,)
-        step = math.ceil((_best(held, problem, ranks, spent) - d) / 2)
-        if len(ranks) > 1:  # columns tell the rank, and whether there is one
-            further = int((EXPLORE * setting.budget - spent) / problem.column_price)
-            if spent > PILOT * setting.budget and _best(held, problem, ranks[-1:], spent) <= d:
-                further = 0  # but no rank that is possible makes more of them worth while
-            step = max(min(step, d), min(math.ceil(d / 2), further))
-        if step <= 0:
+        ranks = told or believed_ranks(*pieces, (C, problem.column_variance))
+        best = _best(held, problem, ranks, spent)
+        if best <= d:
             return problem
-        wanted = d + step
+        few = best - d <= d / 4
+        wanted = best if few else min(d + math.ceil((best - d) / 2), 2 * d if len(ranks.values) > 1 else best)
 
 
-def _best(held: Held, problem: Problem, ranks: tuple[int, ...], spent: float = 0.0) -> int:
+def _best(held: Held, problem: Problem, ranks: Ranks, spent: float = 0.0) -> int:
     """Return the best number of columns, those held included, that cost `spent`."""
     budget = held.setting.budget
     paid = budget - held.money - spent
-    return problem.best(budget, at_least=len(held.columns), spent=spent, paid=paid, ranks=ranks).columns
+    return problem.best(budget, ranks, at_least=len(held.columns), spent=spent, paid=paid).columns
 
 
 def buy_cells(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[None]:

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -86,8 +87,8 @@ def read_two_cost(
     for mode, other in (("column", "entry"), ("entry", "column")):
         if mode not in prices.modes:
             raise ParameterError(f"{name} needs a price for {mode} beside that for {other}; give both")
-    if budget is None or not (math.isfinite(budget) and budget > 0):
-        raise ParameterError(f"budget of {name} must be finite and above 0, got {budget}")
+    if not isinstance(budget, Real) or not (math.isfinite(budget) and budget > 0):
+        raise ParameterError(f"budget of {name} must be finite and above 0, got {budget!r}")
     column_noise, entry_noise = _noises(noise, name)
     found = TwoCost(m, n, prices, float(budget), column_noise, entry_noise)
     column, entry = found.mean_prices()
@@ -103,7 +104,7 @@ def read_two_cost(
         warnings.warn(
             f"noise of columns ({column_noise:g}) is below that of entries ({entry_noise:g}): columns dominate, "
             "entries serve only the columns that are not bought",
-            stacklevel=3,
+            stacklevel=1,  # a plan is started twice, and the same place warns once
         )
     return found
 
@@ -121,7 +122,7 @@ def _noises(noise: Noise, name: str) -> tuple[float | None, float | None]:
     else:
         given = (noise, noise)
     for mode, sd in zip(("column", "entry"), given, strict=True):
-        if sd is not None and not (math.isfinite(sd) and sd >= 0):
-            raise ParameterError(f"noise of {mode} is a standard deviation, finite and not below 0, got {sd}")
+        if sd is not None and not (isinstance(sd, Real) and math.isfinite(sd) and sd >= 0):
+            raise ParameterError(f"noise of {mode} is a standard deviation, finite and not below 0, got {sd!r}")
     column, entry = (None if sd is None else float(sd) for sd in given)
     return column, entry

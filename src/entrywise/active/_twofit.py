@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from entrywise.active._split import Problem, estimate_rank
+from entrywise.active._ranks import estimate_rank
+from entrywise.active._split import Problem
 from entrywise.active._twocost import TwoCost, filled
 from entrywise.linalg.jointcov import joint_cost, joint_variance
 from entrywise.observations import Observations
@@ -19,6 +20,8 @@ JOINT_LIMIT = 6e9  # operations; beyond, rows and columns are taken as independe
 MOST_COMPONENTS = 20
 FEW_COLUMNS = 12  # columns from which on their own directions are taken as the rank
 NEGLIGIBLE = 0.02  # lack of fit over noise variance below which seen entries are left to the factors
+FEW_ENTRIES = 20_000  # entries up to which a suspect fit is started again
+SUSPECT = 0.1  # lack of fit over noise variance above which a fit to few columns may be a poor optimum
 
 
 @dataclass
@@ -30,6 +33,7 @@ class Held:
     cols: dict[str, list[Indices]] = field(default_factory=lambda: {"column": [], "entry": []})
     values: dict[str, list[Array]] = field(default_factory=lambda: {"column": [], "entry": []})
     columns: list[int] = field(default_factory=list)
+    bought: int = 0  # columns paid for, repeats included
     money: float = 0.0
 
     def take(self, batch: Batch, answers: Array) -> None:
@@ -39,6 +43,7 @@ class Held:
         self.cols[batch.mode].append(batch.cols[good])
         self.values[batch.mode].append(np.array(answers[good]))
         if batch.mode == "column":
+            self.bought += len(batch) // self.setting.m
             self.columns += [j for j in dict.fromkeys(batch.cols.tolist()) if j not in self.columns]
 
     def seen(self, mode: str) -> tuple[Indices, Indices, Array]:
@@ -100,24 +105,45 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
     if float(np.ptp(seen.values)) <= 0.0:
         return low_rank(seen, 0)
     d = len(held.columns)
+    told = rank is not None
     if rank is None:
         rank = estimate_rank(held.table(), math.sqrt(problem.column_variance))[0] + 2 if d else 0
         # noisy columns hide weak directions: as many components as the cells could carry; those too many shrink away
         carry = len(seen) if d < FEW_COLUMNS else len(held.seen("entry")[2]) / 2
         rank = max(rank, 1 + int(carry / (m + n)))
-    rank = max(1, min(rank, MOST_COMPONENTS, min(m, n) - 1)) if min(m, n) > 1 else 0
-    start = _start(held, seen, rank, problem) if rank else None
-    # few columns start the noise far off, and where it turns back it hardly changes: that is no convergence
-    found = low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=1e-4 if d < FEW_COLUMNS else 1e-3)
-    found = calibrated(found, seen)
+    most = min(rank if told else MOST_COMPONENTS, min(m, n) - 1)
+    if most <= 0:
+        return calibrated(low_rank(seen, 0), seen)
+    rank = max(1, min(rank, most))
+    found = _fit(held, seen, rank, problem)
     smallest = float(seen.noise_array().min()) ** 2
+    if d < FEW_COLUMNS and m + n <= len(seen) <= FEW_ENTRIES:
+        for thin, k in enumerate((rank + 1, rank - 1, rank + 2, rank, rank, rank)):
+            if found.lack_variance <= SUSPECT * smallest:
+                break
+            if 1 <= k <= most:
+                other = _fit(held, seen, k, problem, thin=max(thin - 2, 0))
+                gain = other.report["evidence"] - found.report["evidence"]
+                if gain > 2.0 and other.lack_variance < found.lack_variance:  # explains more, and with less noise
+                    found = other
+    found = calibrated(found, seen)
     if found.lack_variance <= NEGLIGIBLE * smallest:
         return found
     return Corrected.of(found, seen)
 
 
-def _start(held: Held, seen: Observations, k: int, problem: Problem) -> LowRank | None:
-    """Return where to start the fit: left factors from the columns held, right ones by regression on them."""
+def _fit(held: Held, seen: Observations, rank: int, problem: Problem, thin: int = 0) -> LowRank:
+    # few columns start the noise far off, and where it turns back it hardly changes: that is no convergence
+    tol = 1e-4 if len(held.columns) < FEW_COLUMNS else 1e-3
+    start = _start(held, seen, rank, problem, thin)
+    return low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=tol)
+
+
+def _start(held: Held, seen: Observations, k: int, problem: Problem, thin: int = 0) -> LowRank:
+    """Return where to start the fit: left factors from the columns held, right ones by regression on them.
+
+    Fewer columns than directions are filled in instead; with `thin` as seed, without a fifth of the entries.
+    """
     m, n = seen.shape
     X = seen.to_dense()
     offset = float(seen.values.mean())
@@ -127,7 +153,7 @@ def _start(held: Held, seen: Observations, k: int, problem: Problem) -> LowRank 
         U = U[:, :k] * math.sqrt(m)
         span = k * problem.column_variance / max(len(held.columns) - k, 1)
     else:  # fill in by iterated truncated SVD
-        U = _imputed(X - offset, k)
+        U = _imputed(np.where(np.random.default_rng(thin).random((m, n)) < 0.2 * (thin > 0), np.nan, X - offset), k)
         span = 0.0
     known = ~np.isnan(X)
     spread = np.full((m, n), np.inf)
@@ -154,7 +180,8 @@ def _start(held: Held, seen: Observations, k: int, problem: Problem) -> LowRank 
             f"{name}_prior_mean": np.r_[F.mean(axis=0), 0.0],
             f"{name}_prior_cov": cov,
         }
-    return LowRank(U, V, offset=offset, lack_variance=0.01 * top, **sides)  # type: ignore[arg-type]
+    # noise that starts high and falls passes by poor optima that the fit would stay in
+    return LowRank(U, V, offset=offset, lack_variance=0.3 * top, **sides)  # type: ignore[arg-type]
 
 
 def _regress(U: Array, Y: Array, W: Array, mean: Array, prior: Array) -> Array:
@@ -166,7 +193,7 @@ def _regress(U: Array, Y: Array, W: Array, mean: Array, prior: Array) -> Array:
     return np.asarray(np.linalg.solve(G, ((W * Y).T @ U + P @ mean)[..., None])[..., 0])
 
 
-def _imputed(X: Array, k: int, rounds: int = 30) -> Array:
+def _imputed(X: Array, k: int, rounds: int = 100) -> Array:
     """Return left factors (m, k) of X, its unknown entries (NaN) filled in by iterated SVD.
 
     Singular values are lowered by the first one left out; merely cut, they follow the noise into poor optima.
@@ -176,9 +203,14 @@ def _imputed(X: Array, k: int, rounds: int = 30) -> Array:
     col = Y.sum(axis=0) / (known.sum(axis=0) + 2.0)
     row = np.where(known, X - col, 0.0).sum(axis=1) / (known.sum(axis=1) + 2.0)
     Z = np.where(known, Y, col + row[:, None])
+    wide = X.shape[0] < X.shape[1]
     for _ in range(rounds):
-        U, s, Vt = np.linalg.svd(Z, full_matrices=False)
-        Z = np.where(known, Y, (U[:, :k] * (s[:k] - (s[k] if k < len(s) else 0.0))) @ Vt[:k])
+        squares, W = np.linalg.eigh(Z @ Z.T if wide else Z.T @ Z)  # the smaller Gram matrix: here its digits suffice
+        s, W = np.sqrt(np.maximum(squares[::-1], 0.0)), W[:, ::-1][:, :k]
+        W *= np.sqrt((s[:k] - (s[k] if k < len(s) else 0.0)) / np.maximum(s[:k], 1e-300))
+        before, Z = Z, np.where(known, Y, W @ (W.T @ Z) if wide else (Z @ W) @ W.T)
+        if float(np.linalg.norm(Z - before)) < 1e-4 * float(np.linalg.norm(Z)):
+            break
     return np.asarray(np.linalg.svd(Z, full_matrices=False)[0][:, :k] * math.sqrt(len(X)))
 
 

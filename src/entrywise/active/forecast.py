@@ -77,7 +77,8 @@ def forecast_noisy_cur(
         problem = Problem(m, n, column, entry, setting.column_noise**2, setting.entry_noise**2, k, signal**2)
         best = problem.best(budget)
         ideal = Traits(m, n, k, 1.0, 1.0, 0.674 * signal, m * n * signal**2, signal * math.sqrt(m * n / k))
-        theory = budgets(ideal, Prices(column=column, entry=entry), noise={"column": setting.column_noise})
+        noises = {"column": setting.column_noise, "entry": setting.entry_noise}
+        theory = budgets(ideal, Prices(column=column, entry=entry), noise=noises)
         orders = theory["noisy_cur"], theory["nuclear_norm"]
         about = (_rounded(x) for x in (best.per_column, best.error, problem.marginal(budget), *orders))
         asked.append(f"{theory['theorem']:.3g} (rank {k})")

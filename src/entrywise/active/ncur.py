@@ -233,11 +233,12 @@ def _result(held: Held, problem: Problem, rank: int | None, status: str) -> LowR
     cells = sum(len(v) for v in held.values["entry"])
     report: dict[str, Any] = {
         "columns": len(held.columns),
+        "columns_repeated": held.bought - len(held.columns),
         "cells": cells,
         "rank": found.rank,
         "estimator": "bayes",
-        "column_noise": math.sqrt(problem.column_variance),
-        "entry_noise": math.sqrt(problem.entry_variance),
+        "column_noise": _known(held, "column", setting.column_noise, problem.column_variance),
+        "entry_noise": _known(held, "entry", setting.entry_noise, problem.entry_variance),
         "lack_of_fit": math.sqrt(found.lack_variance),
         "expected_error": math.sqrt(problem.risk(len(held.columns), cells * problem.entry_price)),
     }
@@ -248,6 +249,11 @@ def _result(held: Held, problem: Problem, rank: int | None, status: str) -> LowR
         assumes = ("Gaussian noise of the two instruments", "factors drawn from a Gaussian, learned from the data")
         certificates = (Certificate("root mean squared error of an entry, as the posterior expects", value, assumes),)
     return replace(found, status=status, report=report, certificates=certificates)
+
+
+def _known(held: Held, mode: str, told: float | None, variance: float) -> float | None:
+    """Return an instrument's noise as it was told or measured; None where it was only assumed."""
+    return math.sqrt(variance) if told is not None or held.repeats(mode)[1] else None
 
 
 def _posterior_error(found: LowRank) -> float:

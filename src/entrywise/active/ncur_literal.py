@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from entrywise.active._split import estimate_rank
+from entrywise.active._ranks import estimate_rank
 from entrywise.active._twocost import Noise, TwoCost, affordable, filled, read_two_cost
 from entrywise.bounds.noisycur import theorem1, traits
 from entrywise.exceptions import Exhausted, ParameterError

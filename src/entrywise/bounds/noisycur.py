@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -156,7 +157,7 @@ def theorem1(
     >>> theorem1(of, 20, 6, noise={"column": 0.22, "entry": 0.1}).vacuous
     True
     """
-    sc, se = float(noise["column"]), float(noise["entry"])
+    sc, se = _both(noise)
     epsilon = _smallest_epsilon(of, columns, rows, sc, delta)
     smallest = max(0.5 * math.sqrt(max(of.m - of.rank, 0)) - math.sqrt(columns), 0.0) * sc
     value, probability = math.inf, 0.0
@@ -199,12 +200,21 @@ def budgets(
     column, entry = (float(prices.of(mode, zero, zero)[0]) for mode in ("column", "entry"))
     r = max(of.rank, 1)
     log = max(math.log(r), 1.0)
-    d = required_columns(of, float(noise["column"]), epsilon, delta)
+    d = required_columns(of, _both(noise)[0], epsilon, delta)
     return {
         "nuclear_norm": (of.m + of.n) * r * math.log(of.m + of.n) * entry,
         "noisy_cur": r * log * column + of.n * r * log * entry,
         "theorem": d * column + required_rows(d, epsilon, delta) * of.n * entry,
     }
+
+
+def _both(noise: dict[str, float]) -> tuple[float, float]:
+    """Return the noises of columns and entries, or refuse what is no pair of standard deviations."""
+    given = tuple(noise.get(mode) for mode in ("column", "entry")) if isinstance(noise, dict) else ()
+    column, entry = (x if isinstance(x, Real) and 0 <= float(x) < math.inf else None for x in given or (None, None))
+    if column is None or entry is None:
+        raise ParameterError(f"noise must be {{'column': sd, 'entry': sd}}, both finite and not below 0, got {noise!r}")
+    return float(column), float(entry)
 
 
 def _smallest_epsilon(of: Traits, columns: int, rows: int, column_noise: float, delta: float) -> float | None:

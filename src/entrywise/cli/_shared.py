@@ -74,9 +74,22 @@ def open_text(path: str) -> io.TextIOBase:
 
 
 def run_command(call: Callable[[], T]) -> T:
-    """Turn known mistakes into one line on stderr and exit code 1; a traceback means we have a bug."""
+    """Turn known mistakes into one line on stderr and exit code 1; a traceback means we have a bug.
+
+    Warnings become one line each, and are said once.
+    """
+    import warnings
+
     from entrywise.exceptions import EntrywiseError
 
+    said = set()
+
+    def warn(message: Warning | str, *where: object, **how: object) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            say(f"Warning: {message}.")
+
+    warnings.showwarning = warn
     try:
         return call()
     except EntrywiseError as error:

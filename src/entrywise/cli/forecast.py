@@ -27,20 +27,14 @@ def forecast(
 
     Example: entrywise forecast noisy-cur --shape 80x60 --price column=16,entry=1 --noise column=.22,entry=.1 --budget 720
     """
-    import warnings
-
     from entrywise.active.forecast import forecast as foretell
     from entrywise.queries import Prices
 
     prices = Prices(**{"entry": None, **numbers(price, "price")})
     noises = numbers(noise, "noise")
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        found = foretell(
-            plan, shape=shape_of(shape), prices=prices, noise=noises, budget=budget, rank=rank, signal=signal
-        )  # fmt: skip
-    for warning in heard:
-        say(f"Warning: {warning.message}.")
+    found = foretell(
+        plan, shape=shape_of(shape), prices=prices, noise=noises, budget=budget, rank=rank, signal=signal
+    )  # fmt: skip
     emit(found.columns, found.rows, format, title=f"{plan}: what {budget:g} buys")
     if found.legend:
         say(f"{found.legend}.")

@@ -76,7 +76,8 @@ def low_rank(
         :math:`(v_j, c_j)`, the bias last; ``row_prior_mean``, ``row_prior_cov`` (and ``col_``) the learned
         priors; ``noise_variance`` is :math:`s^2` (its mean) and ``lack_variance`` :math:`t^2`, or, when the
         noise was unknown, :math:`t^2` and 0. ``variance(rows, cols)`` is the posterior variance of entries.
-        Lines with nothing known get the prior's entries; ``row_counts`` and ``col_counts`` tell which.
+        Lines with nothing known get the prior's entries; ``row_counts`` and ``col_counts`` tell which. The report's
+        ``evidence`` is the variational bound on the log-likelihood, by which fits of the same entries compare.
 
     References
     ----------
@@ -253,6 +254,7 @@ def _result(
             "noise": float(np.sqrt(instrument)),
             "lack_of_fit": float(np.sqrt(t2)) if known_noise else None,
             "component_variances": (strengths * scale**2).tolist(),
+            "evidence": fit.evidence - len(seen) * float(np.log(scale)),
         },
         **sides,
     )
