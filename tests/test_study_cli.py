@@ -244,6 +244,31 @@ def test_parameters_are_written_as_forecast_takes_them(sh):
     assert [q.index for q in x.ask()] == [q.index for q in y.ask()]
 
 
+def test_results_with_a_posterior_print_intervals(sh, tmp_path):
+    rng = np.random.default_rng(0)
+    truth = np.outer(rng.normal(2, 1, 20), rng.normal(2, 1, 15))
+    sh("study", "create", "lab.db", "x", "--plan", "noisy-cur", "--shape", "20x15", "--noise", "column=.3,entry=.1",
+       "--price", "column=8,entry=1", "--budget", 150, "--seed", 1)  # fmt: skip
+    for _ in range(20):
+        todo = sh("study", "ask", "lab.db", "x")
+        if len(todo.splitlines()) < 2:
+            break
+        rows = list(csv.DictReader(io.StringIO(todo)))
+        told = "".join(f"{r['id']},{truth[int(r['row']), int(r['col'])] + 0.1 * rng.standard_normal()}\n" for r in rows)
+        (tmp_path / "done.csv").write_text("id,value\n" + told)
+        sh("study", "tell", "lab.db", "x", "done.csv")
+    every = list(csv.DictReader(io.StringIO(sh("study", "result", "lab.db", "x", "--all", "-f", "csv"))))
+    assert len(every) == 300
+    inside = [float(r["low"]) <= truth[int(r["row"]), int(r["col"])] <= float(r["high"]) for r in every]
+    assert np.mean(inside) > 0.7
+    (tmp_path / "wanted.csv").write_text("row,col\n3,7\n")
+    for level, wider in ((0.5, False), (0.99, True)):
+        printed = sh("study", "result", "lab.db", "x", "--entries", "wanted.csv", "--level", level, "-f", "csv")
+        r = next(csv.DictReader(io.StringIO(printed)))
+        assert float(r["low"]) < float(r["value"]) < float(r["high"])
+        assert (float(r["high"]) > float(every[3 * 15 + 7]["high"])) == wider
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -89,9 +89,10 @@ def run_command(call: Callable[[], T]) -> T:
             said.add(str(message))
             say(f"Warning: {message}.")
 
-    warnings.showwarning = warn
     try:
-        return call()
+        with warnings.catch_warnings():
+            warnings.showwarning = warn
+            return call()
     except EntrywiseError as error:
         say(f"Error: {error}", style="red")
         raise SystemExit(1) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from entrywise.exceptions import DataError, ParameterError, TellError
@@ -27,30 +27,41 @@ def summary(found: Result) -> dict[str, Any]:
     return words | {str(k): v for k, v in found.report.items() if k not in words}
 
 
-def completed(found: Any, labels: Labels, path: str | None) -> Iterator[tuple[Any, Any, float]]:
-    """Go through completed entries: those a CSV file names, or all of them."""
+def completed(
+    found: Any, labels: Labels, path: str | None, level: float
+) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+    """Return the columns and the lines of completed entries: those a CSV file names, or all of them.
+
+    A result with a posterior gives intervals of the entry itself too.
+    """
     from entrywise.cli._study_files import table_of
-    from entrywise.results import Matrix
+    from entrywise.results import LowRank, Matrix
 
     if not isinstance(found, Matrix):
         raise ParameterError(f"the result is a {type(found).__name__} and has no entries to print; use --out")
+    unsure = isinstance(found, LowRank) and found.row_cov is not None
+    names = ["row", "col", "value", "low", "high"] if unsure else ["row", "col", "value"]
+    m, n = found.shape
     if path is None:
-        for i in range(found.shape[0]):
-            for j, value in enumerate(found.row(i)):
-                yield labels.row(i), labels.col(j), float(value)
-        return
-    names, table = table_of(path)
-    if "row" not in names or "col" not in names:
-        raise DataError(f"{path} line 1: there must be columns 'row' and 'col', got {', '.join(names)}")
+        return names, (line for i in range(m) for line in _entries(found, labels, [i] * n, range(n), unsure, level))
+    columns, table = table_of(path)
+    if "row" not in columns or "col" not in columns:
+        raise DataError(f"{path} line 1: there must be columns 'row' and 'col', got {', '.join(columns)}")
     wanted = []
     for line, fields in table:
         try:
             wanted.append(labels.index(fields["row"], fields["col"]))
         except TellError as error:
             raise DataError(f"{path} line {line}: {error}") from None
-    values = found.entries([i for i, _ in wanted], [j for _, j in wanted])
-    for (i, j), value in zip(wanted, values, strict=True):
-        yield labels.row(i), labels.col(j), float(value)
+    return names, _entries(found, labels, [i for i, _ in wanted], [j for _, j in wanted], unsure, level)
+
+
+def _entries(
+    found: Any, labels: Labels, rows: Sequence[int], cols: Sequence[int], unsure: bool, level: float
+) -> Iterator[tuple[Any, ...]]:
+    numbers = [found.entries(rows, cols), *(found.interval(rows, cols, level, of="truth") if unsure else ())]
+    for i, j, *told in zip(rows, cols, *numbers, strict=True):
+        yield labels.row(i), labels.col(j), *(float(x) for x in told)
 
 
 def function_at(name: str) -> Callable[..., Any]:

@@ -173,6 +173,9 @@ def result(
         str | None, typer.Option(help="CSV with columns row, col: print these completed entries.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Print every completed entry.")] = False,
+    level: Annotated[
+        float, typer.Option(help="Share of the intervals low to high that should cover the entry, where there are any.")
+    ] = 0.9,
     out: Annotated[Path | None, typer.Option(help="Save the result (npz), for Result.load.")] = None,
     format: FormatOption = Format.table,
 ) -> None:
@@ -189,7 +192,7 @@ def result(
         found.save(out)
         say(f"the result is in {out}")
     if entries is not None or everything:
-        emit(("row", "col", "value"), completed(found, here.labels, entries), format)
+        emit(*completed(found, here.labels, entries, level), format)
     else:
         _one(summary(found), format, f"result of {name}")
 
