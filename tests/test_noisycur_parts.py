@@ -202,7 +202,7 @@ def test_beliefs_in_the_rank_are_calibrated(m, d, variance):
     rng = np.random.default_rng(0)
     held, told = [], []
     for _ in range(150):
-        k = int(rng.integers(1, 9))
+        k = int(rng.integers(2, 9))
         found = believed_ranks((simulated(m, d, k, variance, rng), variance))
         assert found.weights.sum() == pytest.approx(1.0)
         within = found.values <= 8  # the ranks that were drawn
@@ -220,6 +220,8 @@ def test_columns_that_noise_hides_leave_the_rank_open_and_clear_ones_do_not():
     assert many.values.tolist() == [6]
     assert len(noisy.values) > 3
     assert believed_ranks() is BEFORE
+    for d in (6, 20):
+        assert believed_ranks((simulated(60, d, 1, 0.01, rng), 0.01)).values.tolist() == [2]
     assert believed_ranks((simulated(60, 30, 5, 0.1, rng), 0.1)).values.tolist() == [5]
     assert believed_ranks((simulated(60, 18, 8, 0.1, rng), 0.1)).values.tolist() == [8, 9]
 

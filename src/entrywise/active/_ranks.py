@@ -63,13 +63,18 @@ def estimate_rank(C: Array, noise: float) -> tuple[int, float]:
 
 
 def believed_ranks(*pieces: Piece) -> Ranks:
-    """Return the ranks that independent pieces of a matrix leave possible, each with the variance of its noise."""
+    """Return the ranks that independent pieces of a matrix leave possible, each with the variance of its noise.
+
+    A rank of one is taken for two: a matrix that is thought too simple costs more than one thought too rich.
+    """
     if not pieces:
         return BEFORE
     held, rank = max((min(X.shape), estimate_rank(X, math.sqrt(variance))[0]) for X, variance in pieces)
     if held > MANY:
+        rank = max(rank, 2)
         return Ranks.equally(*range(rank, rank + 1 + (rank > 0.4 * held)))
     evidence = np.sum([rank_evidence(X, variance, max(LEAST_TRIED, 2 * held)) for X, variance in pieces], axis=0)
+    evidence[0] = -np.inf
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     kept = np.flatnonzero(weights > UNLIKELY)

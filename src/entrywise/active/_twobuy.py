@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from entrywise.active._ranks import LEAST_TRIED, Piece, Ranks, believed_ranks
+from entrywise.active._ranks import BEFORE, LEAST_TRIED, Piece, Ranks, believed_ranks
 from entrywise.active._split import Problem, problem_from_columns, spread_rows, water_fill
 from entrywise.active._twocost import affordable, filled
 from entrywise.active._twofit import Held
 from entrywise.queries import Asking, Batch, Indices
 
 PILOT = 0.08  # share of the money that the first columns take, at most ten of them
-ENOUGH = 8  # columns that tell the rank; where those would cost more, a block of entries does
+ENOUGH = 8  # columns that tell the rank; where those would cost more and may not be wanted, a block of entries does
 BLOCK = 0.1  # share of the money that the block may take
 BLOCKS = (4, 5, 7, 9, 12)  # its rows and columns, as it grows
 ASSUMED_RATIO = 10.0  # noise variance of columns over that of entries, while the latter is unknown
@@ -48,8 +48,8 @@ def entry_pilot(held: Held, problem: Problem, columns: int | None, rng: np.rando
 def buy_block(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[tuple[Problem, Indices, list[Piece]]]:
     """Measure all entries of a few rows and columns, which tell the rank for less than dear columns do.
 
-    It grows until it shows a rank, or several that make no difference to what is best. Little is lost by it: its columns
-    would have got nearly as many entries anyway. Not where a matrix of rank two would already want all the columns that
+    It grows until it shows a rank, or several that make no difference to what is best. Its columns would have got nearly as
+    many entries anyway, if not in the same rows: where many columns are bought in the end, that costs. Not where a matrix of rank two would already want all the columns that
     can be paid: then any other does too. Returns what was learned, the columns of the block, and the block with the
     variance of its noise, if there is one.
     """
@@ -100,7 +100,8 @@ def buy_columns(
         wanted = columns
     else:
         wanted = min(int(PILOT * held.money / problem.column_price), 10)
-        if wanted < ENOUGH and not unknown:
+        likely = wanted >= 4 and _best(held, problem, told or BEFORE) >= wanted
+        if wanted < ENOUGH and not likely and not unknown:
             if told is None:
                 problem, block, pieces = yield from buy_block(held, problem, rng)
                 order = np.r_[order[~np.isin(order, block)], block]

@@ -22,6 +22,8 @@ FEW_COLUMNS = 12  # columns from which on their own directions are taken as the 
 NEGLIGIBLE = 0.02  # lack of fit over noise variance below which seen entries are left to the factors
 FEW_ENTRIES = 20_000  # entries up to which a suspect fit is started again
 SUSPECT = 0.1  # lack of fit over noise variance above which a fit to few columns may be a poor optimum
+# then with one component more, in what it left; and anew, with so many components more, the third number of entries left out
+AGAIN = ((None, 0), (1, 0), (-1, 0), (2, 0), (0, 1), (0, 2), (0, 3), (None, 0))
 
 
 @dataclass
@@ -115,27 +117,40 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
     if most <= 0:
         return calibrated(low_rank(seen, 0), seen)
     rank = max(1, min(rank, most))
-    found = _fit(held, seen, rank, problem)
+    found = _fit(held, seen, rank, _start(held, seen, rank, problem))
     smallest = float(seen.noise_array().min()) ** 2
     if d < FEW_COLUMNS and m + n <= len(seen) <= FEW_ENTRIES:
-        for thin, k in enumerate((rank + 1, rank - 1, rank + 2, rank, rank, rank)):
-            if found.lack_variance <= SUSPECT * smallest:
-                break
-            if 1 <= k <= most:
-                other = _fit(held, seen, k, problem, thin=max(thin - 2, 0))
-                gain = other.report["evidence"] - found.report["evidence"]
-                if gain > 2.0 and other.lack_variance < found.lack_variance:  # explains more, and with less noise
-                    found = other
+        found = _started_again(found, held, seen, problem, most)
     found = calibrated(found, seen)
     if found.lack_variance <= NEGLIGIBLE * smallest:
         return found
     return Corrected.of(found, seen)
 
 
-def _fit(held: Held, seen: Observations, rank: int, problem: Problem, thin: int = 0) -> LowRank:
+def _started_again(found: LowRank, held: Held, seen: Observations, problem: Problem, most: int) -> LowRank:
+    """Return the best of several fits, tried as long as this one leaves more than noise unexplained.
+
+    Another is better only if it explains more, and with less noise: where entries hardly suffice, evidence alone prefers
+    fits that explain nothing.
+    """
+    rank, smallest = found.rank, float(seen.noise_array().min()) ** 2
+    for more, thin in AGAIN:
+        if found.lack_variance <= SUSPECT * smallest:
+            break
+        k = found.rank + 1 if more is None else rank + more
+        if not 1 <= k <= most:
+            continue
+        start = found if more is None else _start(held, seen, k, problem, thin)
+        other = _fit(held, seen, k, start)
+        gain = other.report["evidence"] - found.report["evidence"]
+        if gain > 2.0 and other.lack_variance < found.lack_variance:
+            found = other
+    return found
+
+
+def _fit(held: Held, seen: Observations, rank: int, start: LowRank) -> LowRank:
     # few columns start the noise far off, and where it turns back it hardly changes: that is no convergence
     tol = 1e-4 if len(held.columns) < FEW_COLUMNS else 1e-3
-    start = _start(held, seen, rank, problem, thin)
     return low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=tol)
 
 
