@@ -49,9 +49,9 @@ def buy_block(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[
     """Measure all entries of a few rows and columns, which tell the rank for less than dear columns do.
 
     It grows until it shows a rank, or several that make no difference to what is best. Its columns would have got nearly as
-    many entries anyway, if not in the same rows: where many columns are bought in the end, that costs. Not where a matrix of rank two would already want all the columns that
-    can be paid: then any other does too. Returns what was learned, the columns of the block, and the block with the
-    variance of its noise, if there is one.
+    many entries anyway, if not in the same rows: where many columns are bought in the end, that costs. Not where a matrix
+    of rank two would already want all the columns that can be paid: then any other does too. Returns what was learned,
+    the columns of the block, and the block with the variance of its noise, if there is one.
     """
     setting = held.setting
     m, n = setting.m, setting.n
