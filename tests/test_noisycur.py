@@ -178,6 +178,48 @@ def test_unknown_noise_is_found_from_repeats():
     assert error(found.to_dense(), A) < 0.25
 
 
+def blocks(price, budget=900, rank=None, fails=()):
+    """Return the rows and columns of each batch of entries but the last, and the columns bought."""
+    A = random_low_rank(80, 60, 3, 2)
+    noise = {"column": 0.5, "entry": 0.05}
+    run = Run(noisy_cur((80, 60), Prices(column=price), noise=noise, budget=budget, rank=rank, rng=3))
+    oracle = oracle_for(A, 1, noise)
+    shapes = []
+    while (batch := run.ask()) is not None:
+        answers = np.array(oracle(batch))
+        if len(shapes) in fails:
+            answers = [None] * len(batch)
+        if batch.mode == "entry":
+            shapes.append((len(set(batch.rows.tolist())), len(set(batch.cols.tolist())), len(batch)))
+        run.tell(answers)
+    return shapes[:-1], run.result.report["columns"]
+
+
+def test_a_block_of_entries_tells_the_rank_where_columns_are_dear():
+    shapes, columns = blocks(40.0)
+    assert shapes[1:] == [(4, 4, 16), (5, 5, 9), (7, 7, 24)]  # after the first few entries, and no larger
+    assert columns < 5
+    assert len(blocks(8.0)[0]) == 1  # cheap columns tell it themselves
+    assert len(blocks(40.0, rank=3)[0]) == 1  # nothing to find out
+    assert blocks(40.0, fails=(1, 2))[0][1:] == shapes[1:]  # failed answers are left out
+
+
+@pytest.mark.parametrize(
+    ("shape", "rank", "prices", "noise", "budget", "seeds", "most"),
+    [  # where a first fit ended in a poor optimum, at three to five times the error
+        ((100, 50), 6, 50.53, (0.2642, 0.04963), 1149.5, (9627, 11), 0.12),
+        ((80, 60), 3, 29.35, (0.5563, 0.09883), 601.7, (9236, 1), 0.2),
+    ],
+)
+def test_poor_optima_are_left(shape, rank, prices, noise, budget, seeds, most):
+    rng = np.random.default_rng(seeds)
+    A = rng.standard_normal((shape[0], rank)) @ rng.standard_normal((rank, shape[1])) / np.sqrt(rank)
+    told = dict(zip(("column", "entry"), noise, strict=True))
+    plan = noisy_cur(shape, Prices(column=prices), noise=told, budget=budget, rng=1000 * seeds[0] + seeds[1])
+    found = ew.play(plan, TwoCostOracle(A, column_noise=noise[0], entry_noise=noise[1], rng=rng))
+    assert np.sqrt(np.mean((found.to_dense() - A) ** 2)) < most
+
+
 def test_noise_that_was_only_assumed_is_not_reported():
     found = ew.play(noisy_cur((6, 5), Prices(column=5), budget=4, rng=0), oracle_for(random_low_rank(6, 5, 1, 0)))
     assert found.report["column_noise"] is None
