@@ -79,7 +79,8 @@ def noisy_cur(
     Notes
     -----
     The paper leaves the split open. Ours minimises the Bayes error of a random rank-k matrix seen by both
-    instruments, a fixed point in three numbers (:mod:`entrywise.active._split`). Where we differ in the estimator:
+    instruments, a fixed point in three numbers (:mod:`entrywise.active._split`), over the ranks that what was seen leaves
+    possible (:mod:`entrywise.active._ranks`). Where we differ in the estimator:
     precise entries are scattered instead of whole rows, the noise of both instruments enters, and variance
     that no low-rank matrix explains is estimated and allowed for.
 
