@@ -48,7 +48,7 @@ def estimate_rank(C: Array, noise: float) -> tuple[int, float]:
     all of many, the noise is taken from their median instead (the matrix is not of low rank).
     """
     m, d = C.shape
-    s = np.linalg.svd(C, compute_uv=False)
+    s = _singular_values(C, 1e-4 * noise)
     if not len(s) or s[0] <= 0:
         return 1, 0.0
     floor = s[0] * max(m, d) * np.finfo(float).eps
@@ -96,11 +96,11 @@ def rank_evidence(X: Array, variance: float, most: int) -> Array:
         return np.zeros(most)
     size = float(np.sum(X**2)) / (p * q)
     rng = np.random.default_rng(0)
-    if variance < (least := 1e-12 * size):
+    if variance < (least := 1e-9 * size):
         noise = rng.standard_normal(X.shape)
         X, variance = X + math.sqrt(least) * (noise - noise.mean(axis=0)), least
     signal = max(size - variance, 1e-3 * size)
-    seen = _log_eigenvalues(X, q)[:p]
+    seen = np.log(_singular_values(X, math.sqrt(variance))[:p] ** 2 / q)
     T = np.tril(rng.standard_normal((DRAWS, p, p)), -1)
     at = np.arange(p)
     T[:, at, at] = np.sqrt(rng.chisquare(q - at, (DRAWS, p)))
@@ -110,7 +110,9 @@ def rank_evidence(X: Array, variance: float, most: int) -> Array:
     for k in range(most):
         G += V[:, :, k, None] * V[:, None, :, k]
         scale = p * signal / np.trace(G, axis1=1, axis2=2)[:, None, None]
-        drawn = _log_eigenvalues(np.linalg.cholesky(scale * G + variance * np.eye(p)) @ T, q)
+        root = np.linalg.cholesky(scale * G + variance * np.eye(p)) @ T
+        squares = np.linalg.eigvalsh(root @ root.transpose(0, 2, 1))[:, ::-1]
+        drawn = np.log(np.maximum(squares / q, 1e-6 * variance))
         spread = np.cov(drawn, rowvar=False).reshape(p, p) + 1e-4 * np.eye(p)
         off = seen - drawn.mean(axis=0)
         far = float(off @ np.linalg.solve(spread, off))
@@ -118,6 +120,9 @@ def rank_evidence(X: Array, variance: float, most: int) -> Array:
     return found
 
 
-def _log_eigenvalues(X: Array, q: int) -> Array:
-    """Return the logarithms of the squared singular values of X (..., p, p) or (m, d), over q."""
-    return np.asarray(np.log(np.maximum(np.linalg.svd(X, compute_uv=False) ** 2 / q, 1e-300)))
+def _singular_values(X: Array, small: float) -> Array:
+    """Return the singular values of X, largest first; those far below `small` need not be exact."""
+    if small < 1e-6 * float(np.abs(X).max(initial=0.0)):
+        return np.asarray(np.linalg.svd(X, compute_uv=False))
+    G = X.T @ X if X.shape[0] > X.shape[1] else X @ X.T
+    return np.asarray(np.sqrt(np.maximum(np.linalg.eigvalsh(G)[::-1], 1e-12 * small**2)))

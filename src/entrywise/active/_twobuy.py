@@ -15,6 +15,7 @@ from entrywise.queries import Asking, Batch, Indices
 
 PILOT = 0.08  # share of the money that the first columns take, at most ten of them
 ENOUGH = 8  # columns that tell the rank; where those would cost more and may not be wanted, a block of entries does
+DEAR = 0.15  # share of the money beyond which four columns are not bought only to learn the rank
 BLOCK = 0.1  # share of the money that the block may take
 BLOCKS = (4, 5, 7, 9, 12)  # its rows and columns, as it grows
 ASSUMED_RATIO = 10.0  # noise variance of columns over that of entries, while the latter is unknown
@@ -45,13 +46,15 @@ def entry_pilot(held: Held, problem: Problem, columns: int | None, rng: np.rando
     return replace(problem, signal=signal) if signal > 0 else problem
 
 
-def buy_block(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[tuple[Problem, Indices, list[Piece]]]:
+def buy_block(
+    held: Held, problem: Problem, rng: np.random.Generator
+) -> Asking[tuple[Problem, Ranks, Indices, list[Piece]]]:
     """Measure all entries of a few rows and columns, which tell the rank for less than dear columns do.
 
     It grows until it shows a rank, or several that make no difference to what is best. Its columns would have got nearly as
     many entries anyway, if not in the same rows: where many columns are bought in the end, that costs. Not where a matrix
     of rank two would already want all the columns that can be paid: then any other does too. Returns what was learned,
-    the columns of the block, and the block with the variance of its noise, if there is one.
+    the ranks that are possible, the columns of the block, and the block with the variance of its noise, if there is one.
     """
     setting = held.setting
     m, n = setting.m, setting.n
@@ -60,10 +63,11 @@ def buy_block(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[
     X = np.full((BLOCKS[-1], BLOCKS[-1]), np.nan)
     start = held.money
     pieces: list[Piece] = []
+    ranks = BEFORE
     before = 0
     least = _best(held, problem, Ranks.equally(2))
     if least == n or (least + 1) * problem.column_price > start:
-        return problem, J[:0], pieces
+        return problem, BEFORE, J[:0], pieces
     for size in (size for size in BLOCKS if size <= min(m, n)):
         new = np.ones((size, size), bool)
         new[:before, :before] = False
@@ -79,11 +83,12 @@ def buy_block(held: Held, problem: Problem, rng: np.random.Generator) -> Asking[
         if spread > 0:
             problem = replace(problem, signal=max(spread - problem.entry_variance, 1e-3 * spread))
         pieces = [(filled(X[:size, :size]), problem.entry_variance)]
-        ranks = believed_ranks(*pieces).values
-        bounded = ranks[-1] < max(LEAST_TRIED, 2 * size)
-        if bounded and _best(held, problem, Ranks.equally(ranks[0])) == _best(held, problem, Ranks.equally(ranks[-1])):
+        ranks = believed_ranks(*pieces)
+        lowest, highest = ranks.values[[0, -1]]
+        bounded = highest < max(LEAST_TRIED, 2 * size)
+        if bounded and _best(held, problem, Ranks.equally(lowest)) == _best(held, problem, Ranks.equally(highest)):
             break
-    return problem, J[:before], pieces
+    return problem, ranks, J[:before], pieces
 
 
 def buy_columns(
@@ -100,12 +105,15 @@ def buy_columns(
         wanted = columns
     else:
         wanted = min(int(PILOT * held.money / problem.column_price), 10)
-        likely = wanted >= 4 and _best(held, problem, told or BEFORE) >= wanted
-        if wanted < ENOUGH and not likely and not unknown:
-            if told is None:
-                problem, block, pieces = yield from buy_block(held, problem, rng)
+        few = max(wanted, min(4, int(DEAR * held.money / problem.column_price)))
+        if 4 <= few < ENOUGH and _best(held, problem, told or BEFORE) >= 2 * few:
+            wanted = few
+        elif wanted < ENOUGH and not unknown:
+            ranks = told
+            if ranks is None:
+                problem, ranks, block, pieces = yield from buy_block(held, problem, rng)
                 order = np.r_[order[~np.isin(order, block)], block]
-            wanted = math.ceil(_best(held, problem, told or believed_ranks(*pieces)) / 2)
+            wanted = math.ceil(_best(held, problem, ranks) / 2)
         if unknown or not held.values["entry"]:
             wanted = max(wanted, min(4, affordable(price[order], 0.5 * held.money)))
     spent = 0.0

@@ -150,7 +150,7 @@ def _started_again(found: LowRank, held: Held, seen: Observations, problem: Prob
 
 def _fit(held: Held, seen: Observations, rank: int, start: LowRank) -> LowRank:
     # few columns start the noise far off, and where it turns back it hardly changes: that is no convergence
-    tol = 1e-4 if len(held.columns) < FEW_COLUMNS else 1e-3
+    tol = 1e-4 if len(held.columns) < FEW_COLUMNS else 3e-3
     return low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=tol)
 
 
