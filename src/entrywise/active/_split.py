@@ -189,7 +189,7 @@ def spread_rows(taken: NDArray[np.bool_], count: Indices, rng: np.random.Generat
     load = taken.sum(axis=1).astype(np.float64)
     rows, cols = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for j in rng.permutation(np.flatnonzero(count)):
-        order = np.lexsort((rng.random(m), load))
+        order = np.argsort(load + rng.random(m))
         pick = order[~taken[order, j]][: int(count[j])]
         load[pick] += 1
         rows.append(pick)

@@ -98,7 +98,7 @@ class Held:
 def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
     """Return the empirical-Bayes completion of what is held, started from the span of the columns.
 
-    `rank` defaults to one more than the columns show; a component that is not there shrinks to nothing.
+    `rank` defaults to two more than the columns show; a component that is not there shrinks to nothing.
     """
     m, n = problem.m, problem.n
     seen = held.fused(problem.column_variance, problem.entry_variance)
@@ -107,9 +107,10 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
     if float(np.ptp(seen.values)) <= 0.0:
         return low_rank(seen, 0)
     d = len(held.columns)
+    C = held.table() if d else np.zeros((m, 0))
     told = rank is not None
     if rank is None:
-        rank = estimate_rank(held.table(), math.sqrt(problem.column_variance))[0] + 2 if d else 0
+        rank = estimate_rank(C, math.sqrt(problem.column_variance))[0] + 2 if d else 0
         # noisy columns hide weak directions: as many components as the cells could carry; those too many shrink away
         carry = len(seen) if d < FEW_COLUMNS else len(held.seen("entry")[2]) / 2
         rank = max(rank, 1 + int(carry / (m + n)))
@@ -117,17 +118,17 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
     if most <= 0:
         return calibrated(low_rank(seen, 0), seen)
     rank = max(1, min(rank, most))
-    found = _fit(held, seen, rank, _start(held, seen, rank, problem))
+    found = _fit(C, seen, rank, _start(C, seen, rank, problem))
     smallest = float(seen.noise_array().min()) ** 2
     if d < FEW_COLUMNS and m + n <= len(seen) <= FEW_ENTRIES:
-        found = _started_again(found, held, seen, problem, most)
+        found = _started_again(found, C, seen, problem, most)
     found = calibrated(found, seen)
     if found.lack_variance <= NEGLIGIBLE * smallest:
         return found
     return Corrected.of(found, seen)
 
 
-def _started_again(found: LowRank, held: Held, seen: Observations, problem: Problem, most: int) -> LowRank:
+def _started_again(found: LowRank, C: Array, seen: Observations, problem: Problem, most: int) -> LowRank:
     """Return the best of several fits, tried as long as this one leaves more than noise unexplained.
 
     Another is better only if it explains more, and with less noise: where entries hardly suffice, evidence alone prefers
@@ -140,35 +141,36 @@ def _started_again(found: LowRank, held: Held, seen: Observations, problem: Prob
         k = found.rank + 1 if more is None else rank + more
         if not 1 <= k <= most:
             continue
-        start = found if more is None else _start(held, seen, k, problem, thin)
-        other = _fit(held, seen, k, start)
+        start = found if more is None else _start(C, seen, k, problem, thin)
+        other = _fit(C, seen, k, start)
         gain = other.report["evidence"] - found.report["evidence"]
         if gain > 2.0 and other.lack_variance < found.lack_variance:
             found = other
     return found
 
 
-def _fit(held: Held, seen: Observations, rank: int, start: LowRank) -> LowRank:
+def _fit(C: Array, seen: Observations, rank: int, start: LowRank) -> LowRank:
     # few columns start the noise far off, and where it turns back it hardly changes: that is no convergence
-    tol = 1e-4 if len(held.columns) < FEW_COLUMNS else 3e-3
+    tol = 1e-4 if C.shape[1] < FEW_COLUMNS else 3e-3
     return low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=tol)
 
 
-def _start(held: Held, seen: Observations, k: int, problem: Problem, thin: int = 0) -> LowRank:
-    """Return where to start the fit: left factors from the columns held, right ones by regression on them.
+def _start(C: Array, seen: Observations, k: int, problem: Problem, thin: int = 0) -> LowRank:
+    """Return where to start the fit: left factors from the columns C (m, d), right ones by regression on them.
 
     Fewer columns than directions are filled in instead; with `thin` as seed, without a fifth of the entries.
     """
     m, n = seen.shape
     X = seen.to_dense()
     offset = float(seen.values.mean())
-    if len(held.columns) > k:
-        C = held.table() - offset
-        U, _, _ = np.linalg.svd(C, full_matrices=False)
-        U = U[:, :k] * math.sqrt(m)
-        span = k * problem.column_variance / max(len(held.columns) - k, 1)
+    if C.shape[1] > k:
+        U = np.linalg.svd(C - offset, full_matrices=False)[0][:, :k] * math.sqrt(m)
+        span = k * problem.column_variance / max(C.shape[1] - k, 1)
     else:  # fill in by iterated truncated SVD
-        U = _imputed(np.where(np.random.default_rng(thin).random((m, n)) < 0.2 * (thin > 0), np.nan, X - offset), k)
+        Z = X - offset
+        if thin:
+            Z[np.random.default_rng(thin).random((m, n)) < 0.2] = np.nan
+        U = _imputed(Z, k)
         span = 0.0
     known = ~np.isnan(X)
     spread = np.full((m, n), np.inf)
