@@ -21,7 +21,7 @@ MOST_COMPONENTS = 20
 FEW_COLUMNS = 12  # columns from which on their own directions are taken as the rank
 NEGLIGIBLE = 0.02  # lack of fit over noise variance below which seen entries are left to the factors
 FEW_ENTRIES = 20_000  # entries up to which a suspect fit is started again
-SUSPECT = 0.1  # lack of fit over noise variance above which a fit to few columns may be a poor optimum
+SUSPECT = 0.1  # lack of fit over noise variance above which a fit may be a poor optimum
 # then with one component more, in what it left; and anew, with so many components more, the third number of entries left out
 AGAIN = ((None, 0), (1, 0), (-1, 0), (2, 0), (0, 1), (0, 2), (0, 3), (None, 0))
 
@@ -120,7 +120,7 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
     rank = max(1, min(rank, most))
     found = _fit(C, seen, rank, _start(C, seen, rank, problem))
     smallest = float(seen.noise_array().min()) ** 2
-    if d < FEW_COLUMNS and m + n <= len(seen) <= FEW_ENTRIES:
+    if m + n <= len(seen) <= FEW_ENTRIES:
         found = _started_again(found, C, seen, problem, most)
     found = calibrated(found, seen)
     if found.lack_variance <= NEGLIGIBLE * smallest:
@@ -139,7 +139,7 @@ def _started_again(found: LowRank, C: Array, seen: Observations, problem: Proble
         if found.lack_variance <= SUSPECT * smallest:
             break
         k = found.rank + 1 if more is None else rank + more
-        if not 1 <= k <= most:
+        if not 1 <= k <= most or (thin and C.shape[1] > k):
             continue
         start = found if more is None else _start(C, seen, k, problem, thin)
         other = _fit(C, seen, k, start)
