@@ -125,7 +125,7 @@ class Problem:
 
         Where the rank is one of `ranks` and not known, the split is that of smallest geometric mean of the risks: of all
         fixed ones the one whose regret, in percent, is smallest on average. The closed form is that of very large matrices.
-        Fits of real ones need what it says for `SPARE` directions more, and scatter as it does over those: near the point
+        Fits of real ones need what it says for `BIAS` directions more, and scatter about that by `SCATTER`: near the point
         where entries alone begin to suffice, some of them fail, and a few columns are worth their price.
         """
         left = money - spent

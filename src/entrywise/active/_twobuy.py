@@ -123,9 +123,7 @@ def buy_columns(
         if unknown and d == 0 and len(new) > 1:  # repeat as many as give thirty differences
             again = new[: min(len(new) - 1, math.ceil(30 / setting.m))]
             new = np.concatenate([again, new])
-            new = new[: affordable(price[new], held.money)]
-        else:
-            new = new[: affordable(price[new], held.money)]
+        new = new[: affordable(price[new], held.money)]
         if len(new):
             spent += float(price[new].sum())
             yield from ask(held, Batch.whole_columns(new, setting.m))
@@ -148,8 +146,10 @@ def buy_columns(
         best = _best(held, problem, ranks, spent)
         if best <= d:
             return problem
-        few = best - d <= d / 4
-        wanted = best if few else min(d + math.ceil((best - d) / 2), 2 * d if len(ranks.values) > 1 else best)
+        if best - d <= d / 4:
+            wanted = best
+        else:
+            wanted = min(d + math.ceil((best - d) / 2), 2 * d if len(ranks.values) > 1 else best)
 
 
 def _best(held: Held, problem: Problem, ranks: Ranks, spent: float = 0.0) -> int:

@@ -22,7 +22,8 @@ FEW_COLUMNS = 12  # columns from which on their own directions are taken as the 
 NEGLIGIBLE = 0.02  # lack of fit over noise variance below which seen entries are left to the factors
 FEW_ENTRIES = 20_000  # entries up to which a suspect fit is started again
 SUSPECT = 0.1  # lack of fit over noise variance above which a fit may be a poor optimum
-# then with one component more, in what it left; and anew, with so many components more, the third number of entries left out
+# how it is started again: components more (None: one more, grown in what the fit left), and the seed by which a fifth of
+# the entries is left out at the start (0: none)
 AGAIN = ((None, 0), (1, 0), (-1, 0), (2, 0), (0, 1), (0, 2), (0, 3), (None, 0))
 
 
