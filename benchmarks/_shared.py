@@ -62,7 +62,9 @@ def in_child(call: Callable[..., Any], *args: Any) -> tuple[float, int, Any]:
     try:
         found = here.recv()
     except EOFError:
-        raise RuntimeError(f"{getattr(call, '__name__', call)} died with exit code {child.exitcode}") from None
+        raise RuntimeError(
+            f"{getattr(call, '__name__', call)} died with exit code {child.exitcode}"
+        ) from None
     finally:
         child.join()
     return found

@@ -48,9 +48,11 @@ def real(name, seed):
     """Return a 90/10 split of a real matrix and its shape."""
     from entrywise import datasets
 
-    seen = {"movielens": datasets.movielens_100k, "jester": lambda: datasets.jester(), "alpaca": datasets.alpaca_eval}[
-        name
-    ]()
+    seen = {
+        "movielens": datasets.movielens_100k,
+        "jester": lambda: datasets.jester(),
+        "alpaca": datasets.alpaca_eval,
+    }[name]()
     kept, held = seen.split(0.1 if name != "alpaca" else 0.5, np.random.default_rng(seed))
     return (kept.rows, kept.cols, kept.values), (held.rows, held.cols, held.values), seen.shape
 
@@ -103,7 +105,11 @@ class Cmfrec:
         import pandas as pd
 
         return pd.DataFrame(
-            {"UserId": train[0].astype(np.int32), "ItemId": train[1].astype(np.int32), "Rating": train[2]}
+            {
+                "UserId": train[0].astype(np.int32),
+                "ItemId": train[1].astype(np.int32),
+                "Rating": train[2],
+            }
         )
 
     @staticmethod
@@ -138,7 +144,9 @@ class Surprise:
 
         model = SVD(n_factors=rank, n_epochs=epochs, random_state=0)
         model.fit(trainset)
-        return (lambda i, j: np.array([model.predict(a, b).est for a, b in zip(i, j, strict=True)])), {}
+        return (
+            lambda i, j: np.array([model.predict(a, b).est for a, b in zip(i, j, strict=True)])
+        ), {}
 
 
 class SoftImpute(Ours):
@@ -174,7 +182,13 @@ print(error, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 def fancyimpute(python, what, seed):
     """Run fancyimpute's SoftImpute, its defaults, in a Python that still has versions it works with."""
     if python is None:
-        return None, "", "", "", "no --fancyimpute: a Python with fancyimpute 0.7.0, scikit-learn < 1.6, numpy < 2"
+        return (
+            None,
+            "",
+            "",
+            "",
+            "no --fancyimpute: a Python with fancyimpute 0.7.0, scikit-learn < 1.6, numpy < 2",
+        )
     train, test, shape = data(what, seed)
     if np.prod(shape) > 1e8:
         return None, "", "", "", f"not run: it makes several dense {shape[0]} x {shape[1]} arrays"
@@ -209,9 +223,18 @@ def job(peer, what, seed, kwargs):
     done.set()
     watcher.join()
     guess = np.concatenate(
-        [predict(test[0][s : s + 2**18], test[1][s : s + 2**18]) for s in range(0, len(test[0]), 2**18)]
+        [
+            predict(test[0][s : s + 2**18], test[1][s : s + 2**18])
+            for s in range(0, len(test[0]), 2**18)
+        ]
     )
-    return error(guess, test[2]), seconds, max(peak, base) / 2**20, (max(peak, base) - base) / 2**20, facts
+    return (
+        error(guess, test[2]),
+        seconds,
+        max(peak, base) / 2**20,
+        (max(peak, base) - base) / 2**20,
+        facts,
+    )
 
 
 def _rss():
@@ -233,10 +256,29 @@ def against_peers(what, seeds, bars, python=None):
         best = min(grid, key=lambda g: g[0])
         rows.append((seed, "entrywise, rank chosen", *auto))
         rows.append((seed, "entrywise, rank 10", *given))
-        rows += [(seed, f"cmfrec, lambda {p:g}", *g) for p, g in zip(LAMBDAS[what], grid, strict=True)]
+        rows += [
+            (seed, f"cmfrec, lambda {p:g}", *g) for p, g in zip(LAMBDAS[what], grid, strict=True)
+        ]
         total = sum(g[1] for g in grid)
-        rows.append((seed, "cmfrec, best of its grid", best[0], total, best[2], best[3], "seconds of all five"))
-        ratios.append((auto[0] / best[0], auto[1] / total, given[1] / np.mean([g[1] for g in grid]), auto[2] / best[2]))
+        rows.append(
+            (
+                seed,
+                "cmfrec, best of its grid",
+                best[0],
+                total,
+                best[2],
+                best[3],
+                "seconds of all five",
+            )
+        )
+        ratios.append(
+            (
+                auto[0] / best[0],
+                auto[1] / total,
+                given[1] / np.mean([g[1] for g in grid]),
+                auto[2] / best[2],
+            )
+        )
         if seed == seeds[0]:
             penalty = LAMBDAS[what][[g[0] for g in grid].index(best[0])]
             longer = run(Cmfrec, what, seed, penalty=penalty, iterations=30)
@@ -267,13 +309,18 @@ def against_peers(what, seeds, bars, python=None):
 
 def on_real_data(bars, quick):
     rows, films = [], []
-    cases = [("movielens", s) for s in range(70010, 70012 if quick else 70015)] + [("jester", 70020), ("alpaca", 70021)]
+    cases = [("movielens", s) for s in range(70010, 70012 if quick else 70015)] + [
+        ("jester", 70020),
+        ("alpaca", 70021),
+    ]
     for what, seed in cases:
         mine = run(Ours, what, seed)
         grid = [run(Cmfrec, what, seed, penalty=p)[0] for p in LAMBDAS[what]]
         other = run(Surprise, what, seed, epochs=20)[0] if seed in (70010, 70021) else ""
         best = LAMBDAS[what][int(np.argmin(grid))]
-        rows.append((what, seed, mine[0], min(grid), other, mine[4], f"cmfrec's best lambda {best:g}"))
+        rows.append(
+            (what, seed, mine[0], min(grid), other, mine[4], f"cmfrec's best lambda {best:g}")
+        )
         print(*rows[-1], flush=True)
         if what == "movielens":
             films.append(mine[0])
@@ -300,25 +347,37 @@ def covers(seed, kind):
         thin = rng.random(m) ** 2 + 0.1  # rows are known to very different degrees
         U, V = rng.standard_normal((m, rank)), rng.standard_normal((n, rank)) / np.sqrt(rank)
         A = U @ V.T + 0.5 * rng.standard_normal((m, 1)) + 0.5 * rng.standard_normal(n)
-        cells = rng.choice(m * n, size=known + 20_000, replace=False, p=np.repeat(thin / thin.sum() / n, n))
+        cells = rng.choice(
+            m * n, size=known + 20_000, replace=False, p=np.repeat(thin / thin.sum() / n, n)
+        )
         i, j = cells // n, cells % n
         y = A[i, j] + noise * rng.standard_normal(len(i))
         seen = Observations(i, j, y, (m, n))
         at = rng.permutation(len(i))
         kept, held = seen.take(at[20_000:]), seen.take(at[:20_000])
     found = conformal(kept, rng=seed)
-    return coverage(found, held), coverage_by_count(found, held)[0], mean_width(found, held), found.rank
+    return (
+        coverage(found, held),
+        coverage_by_count(found, held)[0],
+        mean_width(found, held),
+        found.rank,
+    )
 
 
 def intervals(bars):
     kinds = [
-        (500, 300, r, t, s) for r, t, s in ((3, 20_000, 0.3), (5, 30_000, 0.1), (2, 12_000, 1.0), (8, 40_000, 0.5))
+        (500, 300, r, t, s)
+        for r, t, s in ((3, 20_000, 0.3), (5, 30_000, 0.1), (2, 12_000, 1.0), (8, 40_000, 0.5))
     ] * 2
     rows = []
     for k, kind in enumerate([*kinds, "movielens", "movielens"]):
         found = covers(71030 + k, kind)
         rows.append((str(kind), 71030 + k, *found))
-    show("90 % intervals on held-out entries", ("data", "seed", "coverage", "sparsest quartile", "width", "rank"), rows)
+    show(
+        "90 % intervals on held-out entries",
+        ("data", "seed", "coverage", "sparsest quartile", "width", "rank"),
+        rows,
+    )
     for row in rows:
         bars.at_least(f"coverage {row[0]} {row[1]}", row[2], 0.885)
         bars.at_most(f"coverage {row[0]} {row[1]}", row[2], 0.915)
@@ -335,7 +394,11 @@ def huge():
     train, test = synthetic(10**6, 10**6, 10, 10**7, 10**5, 0.1, 70050)
     found = low_rank(Observations(*train, (10**6, 10**6)), 10, sweeps=15)
     guess = found.entries(test[0], test[1])
-    return error(guess, test[2]), float(np.std(test[2])), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return (
+        error(guess, test[2]),
+        float(np.std(test[2])),
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    )
 
 
 def main():
@@ -343,8 +406,12 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one synthetic seed, two splits")
     parser.add_argument("--large", action="store_true", help="also 50k x 20k with 5M entries")
     parser.add_argument("--huge", action="store_true", help="also 1e6 x 1e6 with 1e7 entries")
-    parser.add_argument("--only", choices=["small", "real", "intervals", "large", "huge"], help="one part alone")
-    parser.add_argument("--fancyimpute", help="a Python with fancyimpute 0.7.0, scikit-learn < 1.6 and numpy < 2")
+    parser.add_argument(
+        "--only", choices=["small", "real", "intervals", "large", "huge"], help="one part alone"
+    )
+    parser.add_argument(
+        "--fancyimpute", help="a Python with fancyimpute 0.7.0, scikit-learn < 1.6 and numpy < 2"
+    )
     asked = parser.parse_args()
     bars = Bars()
     parts = (

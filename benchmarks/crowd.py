@@ -44,7 +44,11 @@ def draw(rng, n, W, v, k, kind, graph, shares=None):
     else:
         worker = np.argsort(rng.random((n, W)), axis=1)[:, :v]
     item, worker = np.repeat(np.arange(n), v), worker.ravel()
-    label = (rng.random(n * v)[:, None] > theta[worker, truth[item]].cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
+    label = (
+        (rng.random(n * v)[:, None] > theta[worker, truth[item]].cumsum(axis=1))
+        .sum(axis=1)
+        .clip(0, k - 1)
+    )
     return item, worker, label, truth, chance
 
 
@@ -69,7 +73,9 @@ def real(bars):
     rows = []
     for name in SETS:
         answers = pd.read_csv(Path(folder) / "crowdsourcing" / f"{name}_labels.csv.gz")
-        gold = pd.read_csv(Path(folder) / "crowdsourcing" / f"{name}_truth.csv.gz").set_index("item")["truth"]
+        gold = pd.read_csv(Path(folder) / "crowdsourcing" / f"{name}_truth.csv.gz").set_index(
+            "item"
+        )["truth"]
         item, worker, label = (answers[c].to_numpy() for c in ("item", "worker", "label"))
         seconds, found = cpu(lambda i=item, w=worker, l=label: consensus(i, w, l))
         ours = pd.Series(found.labels, index=found.items)
@@ -78,7 +84,9 @@ def real(bars):
         error = {"ours": 100 * (1 - right.mean())}
         for peer in (DawidSkene(n_iter=100), OneCoinDawidSkene(n_iter=100)):
             said = peer.fit_predict(frame(item, worker, label))
-            error[type(peer).__name__] = 100 * np.mean(said[gold.index].to_numpy() != gold.to_numpy())
+            error[type(peer).__name__] = 100 * np.mean(
+                said[gold.index].to_numpy() != gold.to_numpy()
+            )
         votes = (
             answers.groupby(["item", "label"])
             .size()
@@ -94,10 +102,25 @@ def real(bars):
             (name, error["ours"], error["DawidSkene"], error["OneCoinDawidSkene"], vote, found.report["model"],
              100 * np.mean(sure[known]), 100 * np.mean(right[known]), found.report["temper"], seconds)
         )  # fmt: skip
-        bars.at_most(f"{name}: error beyond crowd-kit's Dawid-Skene, points", error["ours"] - error["DawidSkene"], 0.5)
+        bars.at_most(
+            f"{name}: error beyond crowd-kit's Dawid-Skene, points",
+            error["ours"] - error["DawidSkene"],
+            0.5,
+        )
     show(
         "real sets, error %",
-        ("set", "ours", "ck DS", "ck one-coin", "vote", "model", "confidence %", "right %", "temper", "s"),
+        (
+            "set",
+            "ours",
+            "ck DS",
+            "ck one-coin",
+            "vote",
+            "model",
+            "confidence %",
+            "right %",
+            "temper",
+            "s",
+        ),
         rows,
     )
 
@@ -114,14 +137,19 @@ def speed(bars):
         return fit_full(Answers.of(item, worker, label), shares=True)
 
     ours = full_s = np.inf
-    for _ in range(8):  # one after the other, so that both see the same machine; the fewest seconds of each
+    for _ in range(
+        8
+    ):  # one after the other, so that both see the same machine; the fewest seconds of each
         seconds, found = cpu(lambda: consensus(item, worker, label))
         ours = min(ours, seconds)
         seconds, full = cpu(lambda: DawidSkene(n_iter=100).fit_predict(table))
         full_s = min(full_s, seconds)
     alike, fitted = cpu(same_model, repeat=3)
     coin_s, coin = cpu(lambda: OneCoinDawidSkene(n_iter=100).fit_predict(table))
-    accuracy = [100 * np.mean(np.asarray(x) == truth) for x in (found.labels, fitted.q.argmax(axis=1), coin, full)]
+    accuracy = [
+        100 * np.mean(np.asarray(x) == truth)
+        for x in (found.labels, fitted.q.argmax(axis=1), coin, full)
+    ]
     show(
         "200,000 labels, 2000 workers, CPU seconds",
         ("what", "s", "accuracy %"),
@@ -132,8 +160,14 @@ def speed(bars):
             )
         ),
     )  # fmt: skip
-    bars.at_least("crowd-kit Dawid-Skene's seconds / ours (auto, with skills and intervals)", full_s / ours, 10)
-    bars.at_least("crowd-kit OneCoin's seconds / ours (auto, with skills and intervals)", coin_s / ours, 10)
+    bars.at_least(
+        "crowd-kit Dawid-Skene's seconds / ours (auto, with skills and intervals)",
+        full_s / ours,
+        10,
+    )
+    bars.at_least(
+        "crowd-kit OneCoin's seconds / ours (auto, with skills and intervals)", coin_s / ours, 10
+    )
     bars.at_least("crowd-kit Dawid-Skene's seconds / ours (the same model)", full_s / alike, 10)
 
 
@@ -161,7 +195,16 @@ def skills(bars, draws):
             name = f"{n} items, {W} workers, {v} votes, k={k}, {kind}"
             rows.append((name, n * v // W, *mean))
             bars.at_most(f"skill error / crowd-kit OneCoin's: {name}", mean[0] / mean[1], 1.0)
-    columns = ("ring graph", "answers each", "ours", "ck one-coin", "95 % covers %", "rank one n0=0", "n0=20", "n0=60")
+    columns = (
+        "ring graph",
+        "answers each",
+        "ours",
+        "ck one-coin",
+        "95 % covers %",
+        "rank one n0=0",
+        "n0=20",
+        "n0=60",
+    )
     show(f"mean |skill error|, {draws} draws", columns, rows)
 
 
@@ -179,17 +222,31 @@ def few(bars, draws):
                     graph = "ring" if t % 2 else "random"
                     item, worker, label, truth, _ = draw(rng, n, W, v, k, kind, graph, shares)
                     found = consensus(item, worker, label)
-                    top = found.probabilities >= found.probabilities.max(axis=1, keepdims=True) - 1e-9
-                    ours = 100 * np.mean((top / top.sum(axis=1, keepdims=True))[np.arange(n), truth])
+                    top = (
+                        found.probabilities >= found.probabilities.max(axis=1, keepdims=True) - 1e-9
+                    )
+                    ours = 100 * np.mean(
+                        (top / top.sum(axis=1, keepdims=True))[np.arange(n), truth]
+                    )
                     gains.append(ours - vote_accuracy(item, label, truth, k))
                 name = f"{n}/{W}/{v}, k={k}, {kind}{'' if shares is None else ', 80 % one class'}"
-                rows.append((name, n * v / W, np.mean(gains), np.min(gains), np.mean(np.array(gains) < -0.5)))
+                rows.append(
+                    (
+                        name,
+                        n * v / W,
+                        np.mean(gains),
+                        np.min(gains),
+                        np.mean(np.array(gains) < -0.5),
+                    )
+                )
     rows.sort(key=lambda r: r[2])
     show(
         f"few answers a worker: accuracy minus the vote's, points ({draws} draws; the 25 lowest of {len(rows)})",
         ("items/workers/votes", "answers each", "mean", "worst draw", "draws below -0.5"), rows[:25],
     )  # fmt: skip
-    bars.at_least("few answers: lowest mean gain over the vote of all settings, points", rows[0][2], -0.5)
+    bars.at_least(
+        "few answers: lowest mean gain over the vote of all settings, points", rows[0][2], -0.5
+    )
     print(
         f"mean gain over all settings {np.mean([r[2] for r in rows]):.2f}, worst single draw {min(r[3] for r in rows):.2f}"
     )

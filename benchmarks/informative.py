@@ -56,7 +56,9 @@ def jester():
 
 def play_on(A, price, rule, budget, seed, known, held, **extra):
     prices = None if price is None else ew.Prices(price)
-    plan = most_informative(A.shape, prices, budget=budget, rule=rule, available=known & ~held, rng=seed, **extra)
+    plan = most_informative(
+        A.shape, prices, budget=budget, rule=rule, available=known & ~held, rng=seed, **extra
+    )
     return ew.play(plan, MatrixOracle(np.nan_to_num(A)))
 
 
@@ -76,7 +78,14 @@ def compare(bars, name, A, price, shares, limits, baseline, seeds):
             change.append(100 * (error["gain"] / error[baseline] - 1))
             base.append(error[baseline])
         mean, spread = float(np.mean(change)), float(np.std(change) / np.sqrt(len(change)))
-        rows.append((f"{share:.3g}", float(np.mean(base)), f"{mean:+.1f} +- {spread:.1f} %", f"{limit:+g} %"))
+        rows.append(
+            (
+                f"{share:.3g}",
+                float(np.mean(base)),
+                f"{mean:+.1f} +- {spread:.1f} %",
+                f"{limit:+g} %",
+            )
+        )
         bars.at_most(f"{name}, {share:.3g} of the money: RMSE against {baseline}, %", mean, limit)
     show(
         f"{name}: held-out RMSE against {baseline}, {len(seeds)} seeds",
@@ -105,7 +114,13 @@ def coverage(bars, name, A, price, share, low, high, seeds):
         if known.all():
             bill = Bought.from_run(run)
             found_scores = scores(found, bill, 0.9, run.prices)
-            means.append(float(np.mean((found_scores.low <= A.mean(axis=1)) & (A.mean(axis=1) <= found_scores.high))))
+            means.append(
+                float(
+                    np.mean(
+                        (found_scores.low <= A.mean(axis=1)) & (A.mean(axis=1) <= found_scores.high)
+                    )
+                )
+            )
     show(f"{name}, {share:.3g}: coverage of 90 % intervals", ("", "mean", "lowest", "highest"),
          [("cells", float(np.mean(cells)), min(cells), max(cells))]
          + ([("row means", float(np.mean(means)), min(means), max(means))] if means else []))  # fmt: skip
@@ -118,9 +133,9 @@ def coverage(bars, name, A, price, share, low, high, seeds):
 
 def one_round(m, n, share):
     """Return CPU seconds of a fit, and of a round: the warm refit after 15 % more cells, scoring all, choosing 15 % more."""
-    from entrywise.active._purchase import Purchase
-    from entrywise.active._report import refit
-    from entrywise.active.informative import _choose
+    from entrywise.active.cells.calibration import refit
+    from entrywise.active.cells.most_informative import _choose
+    from entrywise.active.cells.purchase import Purchase
     from entrywise.passive import low_rank
 
     rng = np.random.default_rng(3)
@@ -134,7 +149,9 @@ def one_round(m, n, share):
     _choose(state, refit(state, before, 6, 1), "gain", "all", 100.0, 0.15)  # compiled, or loaded
     fit_seconds, _ = cpu(lambda: low_rank(state.observations, 6), repeat=3)
     refit_seconds, fit = cpu(lambda: refit(state, before, 6, 1), repeat=3)
-    choose_seconds, _ = cpu(lambda: _choose(state, fit, "gain", "all", 0.15 * len(cells), 0.15), repeat=3)
+    choose_seconds, _ = cpu(
+        lambda: _choose(state, fit, "gain", "all", 0.15 * len(cells), 0.15), repeat=3
+    )
     return fit_seconds, refit_seconds, choose_seconds
 
 
@@ -142,7 +159,9 @@ def winners(bars, seeds, python):
     A = alpaca_filled()
     best, right, seconds = int(A.mean(axis=1).argmax()), 0, 0.0
     for seed in seeds:
-        plan = most_informative(A.shape, budget=float(int(0.05 * A.size)), goal="best", rank=1, rng=seed)
+        plan = most_informative(
+            A.shape, budget=float(int(0.05 * A.size)), goal="best", rank=1, rng=seed
+        )
         spent, found = cpu(lambda p=plan: ew.play(p, MatrixOracle(A)))
         right += found.report["best"] == best
         seconds += spent
@@ -151,7 +170,11 @@ def winners(bars, seeds, python):
     if theirs is not None:
         rows.append(("banditeval, low-rank rule", float("nan"), theirs))
         bars.at_least("banditeval's CPU / ours", theirs / (seconds / len(seeds)), 20)
-    show(f"best AlpacaEval model at 5 % of the cells, {len(seeds)} runs", ("", "right", "CPU s a run"), rows)
+    show(
+        f"best AlpacaEval model at 5 % of the cells, {len(seeds)} runs",
+        ("", "right", "CPU s a run"),
+        rows,
+    )
     bars.at_least("right winner", right / len(seeds), 0.95)
 
 
@@ -183,18 +206,33 @@ def banditeval_seconds(A, budget, python):
         return None
     with tempfile.NamedTemporaryFile(suffix=".npy") as file:
         np.save(file.name, A)
-        done = subprocess.run([python, "-c", PEER, file.name], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [python, "-c", PEER, file.name], capture_output=True, text=True, check=True
+        )
     return float(done.stdout) * budget / 32
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="3 seeds")
-    parser.add_argument("--case", action="append", help="oboe, kiba, alpaca, jester, runtime, coverage, best, round")
-    parser.add_argument("--peer", help="a Python that has banditeval, to time its low-rank rule beside ours")
+    parser.add_argument(
+        "--case", action="append", help="oboe, kiba, alpaca, jester, runtime, coverage, best, round"
+    )
+    parser.add_argument(
+        "--peer", help="a Python that has banditeval, to time its low-rank rule beside ours"
+    )
     args = parser.parse_args()
     seeds = SEEDS if not args.quick else SEEDS[:3]
-    cases = args.case or ["oboe", "kiba", "alpaca", "jester", "runtime", "coverage", "best", "round"]
+    cases = args.case or [
+        "oboe",
+        "kiba",
+        "alpaca",
+        "jester",
+        "runtime",
+        "coverage",
+        "best",
+        "round",
+    ]
     bars = Bars()
     start = time.time()
     if "oboe" in cases:
@@ -202,13 +240,22 @@ def main():
     if "kiba" in cases:
         compare(bars, "KIBA", kiba(), None, (0.05, 0.1, 0.2), (-5, -5, -4.5), "uniform", seeds)
     if "alpaca" in cases:
-        compare(bars, "AlpacaEval", alpaca(), None, (0.05, 0.2, 0.4), (1, -2, -2.5), "uniform", seeds)
+        compare(
+            bars, "AlpacaEval", alpaca(), None, (0.05, 0.2, 0.4), (1, -2, -2.5), "uniform", seeds
+        )
     if "jester" in cases:
         compare(bars, "Jester", jester(), None, (0.05, 0.1, 0.2, 0.4), (0.7,) * 4, "uniform", seeds)
     if "runtime" in cases:
-        compare(bars, "Oboe by runtime", *oboe(), (0.005, 0.01, 0.05), (-9, -10, -5), "random", seeds)
+        compare(
+            bars, "Oboe by runtime", *oboe(), (0.005, 0.01, 0.05), (-9, -10, -5), "random", seeds
+        )
     if "coverage" in cases:
-        for name, A in (("Oboe", oboe()[0]), ("KIBA", kiba()), ("Jester", jester()), ("AlpacaEval", alpaca_filled())):
+        for name, A in (
+            ("Oboe", oboe()[0]),
+            ("KIBA", kiba()),
+            ("Jester", jester()),
+            ("AlpacaEval", alpaca_filled()),
+        ):
             coverage(bars, name, A, None, 0.1, 0.885, 0.915, seeds)
         coverage(bars, "Oboe by runtime", *oboe(), 0.05, 0.87, 0.93, seeds)
     if "best" in cases:
@@ -221,7 +268,11 @@ def main():
             [(fit, again, choose, memory / 2**20)],
         )
         bars.at_most("one round / the fit alone", (again + choose) / fit, 2.0)
-        bars.at_most("peak memory beside 8-byte (entries + (m + n) q^2)", memory / 8 / (500_000 + 7000 * 49), 40)
+        bars.at_most(
+            "peak memory beside 8-byte (entries + (m + n) q^2)",
+            memory / 8 / (500_000 + 7000 * 49),
+            40,
+        )
     print(f"{time.time() - start:.0f} s in all")
     bars.end()
 

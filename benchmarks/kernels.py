@@ -61,7 +61,9 @@ def logarithms(seen, name, labels):
     logs = ew.Observations.from_triplets(seen.rows, seen.cols, -np.log(seen.values), seen.shape)
     D = np.maximum(completed(logs, f"{name}, logs").to_dense(), 0.0)
     np.fill_diagonal(D, 0.0)
-    return neighbour_accuracy(kernel_tsne(-0.5 * D, rng=0), labels)  # inner products up to what distances do not see
+    return neighbour_accuracy(
+        kernel_tsne(-0.5 * D, rng=0), labels
+    )  # inner products up to what distances do not see
 
 
 def one(X, labels, seed, rows, name, logs):
@@ -72,7 +74,10 @@ def one(X, labels, seed, rows, name, logs):
     seen = sampled(K, budget, np.random.default_rng(seed))
     soft = completed(seen, name)
     maps = ((K, False), (greedy, True), (greedy, False), (soft, False))
-    scores = [neighbour_accuracy(kernel_tsne(kernel, rng=0, radial=radial), labels) for kernel, radial in maps]
+    scores = [
+        neighbour_accuracy(kernel_tsne(kernel, rng=0, radial=radial), labels)
+        for kernel, radial in maps
+    ]
     scores.append(logarithms(seen, name, labels) if logs else float("nan"))
     tens = [neighbour_accuracy(kernel_pca(k, 10), labels) for k in (K, greedy, soft)]
     error = [np.linalg.norm(k.to_dense() - K) / np.linalg.norm(K) for k in (greedy, soft)]

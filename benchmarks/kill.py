@@ -17,15 +17,22 @@ from entrywise.study.crash import torture
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="2 studies on each database instead of 11")
+    parser.add_argument(
+        "--quick", action="store_true", help="2 studies on each database instead of 11"
+    )
     parser.add_argument("--seed", type=int, default=1000)
     options = parser.parse_args()
     studies = 2 if options.quick else 11
     rows, found = [], []
     with server() as postgres, tempfile.TemporaryDirectory() as folder:
         for k in range(studies):
-            for kind, url in (("sqlite", str(Path(folder, f"lab{k % 3}.db"))), ("postgresql", postgres)):
-                one = torture(url, f"study-{k}", kills=10, seed=options.seed + k, n=60, rank=6, pause=0.08)
+            for kind, url in (
+                ("sqlite", str(Path(folder, f"lab{k % 3}.db"))),
+                ("postgresql", postgres),
+            ):
+                one = torture(
+                    url, f"study-{k}", kills=10, seed=options.seed + k, n=60, rank=6, pause=0.08
+                )
                 found.append(one)
                 harm = (one.lost, one.doubled, one.gave_up, one.identical)
                 words = (one.kills, one.acknowledged, *harm, one.cost, one.seconds)
@@ -33,7 +40,18 @@ def main() -> None:
                 print(*rows[-1], flush=True)
     show(
         "killed studies",
-        ("database", "study", "kills", "acknowledged", "lost", "doubled", "gave up", "identical", "cost", "s"),
+        (
+            "database",
+            "study",
+            "kills",
+            "acknowledged",
+            "lost",
+            "doubled",
+            "gave up",
+            "identical",
+            "cost",
+            "s",
+        ),
         rows,
     )
     bars = Bars()

@@ -35,7 +35,11 @@ def graph(family, edges, rng):
     if family == "star":
         n, k = edges // 6, 3
         rows, cols = np.repeat(np.arange(k), n), np.tile(np.arange(n), k)
-        return 2 * n, np.r_[rows, np.tile(np.arange(k, n), k)], n + np.r_[cols, np.repeat(np.arange(k), n - k)]
+        return (
+            2 * n,
+            np.r_[rows, np.tile(np.arange(k, n), k)],
+            n + np.r_[cols, np.repeat(np.arange(k), n - k)],
+        )
     n = edges // 5
     heavy = 1.0 / np.arange(1, n + 1) ** 0.8
     total = np.cumsum(heavy / heavy.sum())
@@ -69,7 +73,10 @@ def sparse(L):
     i, j, w = np.r_[L.i, L.j], np.r_[L.j, L.i], np.r_[L.weights, L.weights]
     A = coo_matrix((-w, (i, j)), shape=(L.n, L.n)).tocsr()
     return (
-        A - coo_matrix((np.asarray(A.sum(axis=1)).ravel(), (np.arange(L.n), np.arange(L.n))), shape=(L.n, L.n)).tocsr()
+        A
+        - coo_matrix(
+            (np.asarray(A.sum(axis=1)).ravel(), (np.arange(L.n), np.arange(L.n))), shape=(L.n, L.n)
+        ).tocsr()
     )
 
 
@@ -109,7 +116,14 @@ def rivals(family, edges, spread, seed, lu):
 
     try:
         seconds, x = cpu(amg)
-        rows.append(("pyamg smoothed aggregation + CG", seconds / len(L.i) * 1e6, len(history) - 1, energy(x)))
+        rows.append(
+            (
+                "pyamg smoothed aggregation + CG",
+                seconds / len(L.i) * 1e6,
+                len(history) - 1,
+                energy(x),
+            )
+        )
     except Exception as error:
         rows.append((f"pyamg: {type(error).__name__}", math.nan, 0, math.nan))
     if lu:
@@ -117,9 +131,11 @@ def rivals(family, edges, spread, seed, lu):
         def direct():
             keep = np.flatnonzero(diagonal > 0)[1:]  # ground one node
             x = np.zeros(L.n)
-            x[keep] = splu(A[keep][:, keep].tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(
-                b[keep]
-            )
+            x[keep] = splu(
+                A[keep][:, keep].tocsc(),
+                permc_spec="MMD_AT_PLUS_A",
+                options={"SymmetricMode": True},
+            ).solve(b[keep])
             return x
 
         if L.components[0] == 1:
@@ -143,7 +159,17 @@ def chain(family, edges, noise, seed):
     return seconds / len(i) * 1e6, found
 
 
-COLUMNS = ("graph", "weights over", "edges", "tree us/edge", "factor", "solve", "iterations", "fill", "residual")
+COLUMNS = (
+    "graph",
+    "weights over",
+    "edges",
+    "tree us/edge",
+    "factor",
+    "solve",
+    "iterations",
+    "fill",
+    "residual",
+)
 
 
 def families(bars, sizes, seed):
@@ -152,7 +178,9 @@ def families(bars, sizes, seed):
         for spread in (1.0, 1e8):
             for edges in sizes:
                 tree, setup, solve, steps, fill, reached = ours(family, edges, spread, seed)
-                rows.append((family, f"{spread:g}", f"{edges:g}", tree, setup, solve, steps, fill, reached))
+                rows.append(
+                    (family, f"{spread:g}", f"{edges:g}", tree, setup, solve, steps, fill, reached)
+                )
                 worst = max(worst, steps)
     show("entrywise: CPU microseconds an edge", COLUMNS, rows)
     bars.at_most(f"PCG iterations to 1e-8, all families, to {sizes[-1]:g} edges", worst, 60)
@@ -162,10 +190,18 @@ def beside(edges, seed):
     rows = []
     for family in FAMILIES:
         for spread in (1.0, 1e8):
-            lu = edges <= 10_000 or family in ("path", "star", "grid")  # elsewhere LU fills in: at 1e4 edges
+            lu = edges <= 10_000 or family in (
+                "path",
+                "star",
+                "grid",
+            )  # elsewhere LU fills in: at 1e4 edges
             found = [(f"{edges:g}", *row) for row in rivals(family, edges, spread, seed, lu)]
             if not lu:
-                found += [("10000", *row) for row in rivals(family, 10_000, spread, seed, True) if "LU" in row[0]]
+                found += [
+                    ("10000", *row)
+                    for row in rivals(family, 10_000, spread, seed, True)
+                    if "LU" in row[0]
+                ]
             rows += [(family, f"{spread:g}", *row) for row in found]
     columns = ("graph", "weights over", "edges", "solver", "us/edge", "iterations", "energy error")
     show("one system, each solver from scratch", columns, rows)
@@ -176,7 +212,9 @@ def chains(bars, sizes, seed):
     for family in FAMILIES:
         for edges in sizes:
             seconds, found = chain(family, edges, 1.0, seed)
-            rows.append((family, f"{edges:g}", seconds, found.rounds, found.krylov, found.imbalance))
+            rows.append(
+                (family, f"{edges:g}", seconds, found.rounds, found.krylov, found.imbalance)
+            )
             rounds, krylov = max(rounds, found.rounds), max(krylov, found.krylov)
             imbalance = max(imbalance, found.imbalance)
     columns = ("graph", "edges", "us/edge", "rounds", "Krylov", "imbalance")

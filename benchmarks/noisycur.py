@@ -16,13 +16,24 @@ import numpy as np
 import entrywise as ew
 from _shared import Bars, cpu, show
 from entrywise.active import literal_noisy_cur, noisy_cur, split_nuclear_norm
-from entrywise.active.ncur_literal import GRID, _leverage
+from entrywise.active.two_cost.literal import GRID, _leverage
 from entrywise.linalg.ridge import ridge_path
 from entrywise.oracles import TwoCostOracle
-from entrywise.reproduce._twocost import column_grid, contests, error, errors, jester, overlay, played, synthetic
+from entrywise.reproduce._twocost import (
+    column_grid,
+    contests,
+    error,
+    errors,
+    jester,
+    overlay,
+    played,
+    synthetic,
+)
 
 SEEDS = range(4200, 4220)  # used nowhere else
-SCENARIOS = range(9500, 9514)  # used nowhere else; those below 7100, 9200-9413, 9514-9540 and 9600-9699 informed us
+SCENARIOS = range(
+    9500, 9514
+)  # used nowhere else; those below 7100, 9200-9413, 9514-9540 and 9600-9699 informed us
 PENALTIES = (0.15, 0.3, 0.6, 1.2)
 
 
@@ -61,15 +72,21 @@ def paper_sets(bars, quick):
             inside += int(np.sum((low <= A[i, j]) & (A[i, j] <= high)))
             unseen += len(i)
         mean = float(np.mean(ours))
-        rows.append((c.name, "noisy_cur, automatic", f"columns {min(used)}..{max(used)}", 100 * mean, 1.0))
+        rows.append(
+            (c.name, "noisy_cur, automatic", f"columns {min(used)}..{max(used)}", 100 * mean, 1.0)
+        )
         for method, tried in settings.items():
             setting, value = best(errors(c, method, tried, seeds))
             rows.append((c.name, method, str(setting), 100 * value, mean / value))
             bar = {"nCUR": 0.70, "nCUR, authors' code": 0.80}.get(method, 1.0)
             bars.at_most(f"{c.name}: ours over {method} at its best", mean / value, bar)
         cover = inside / unseen
-        bars.at_least(f"{c.name}: coverage of 90 % intervals for the truth, unseen entries", cover, 0.87)
-        bars.at_most(f"{c.name}: coverage of 90 % intervals for the truth, unseen entries", cover, 0.93)
+        bars.at_least(
+            f"{c.name}: coverage of 90 % intervals for the truth, unseen entries", cover, 0.87
+        )
+        bars.at_most(
+            f"{c.name}: coverage of 90 % intervals for the truth, unseen entries", cover, 0.93
+        )
     show(
         f"80 x 60, budget 720, {len(seeds)} seeds: error in percent",
         ("set", "method", "best setting", "error", "ours / it"),
@@ -83,19 +100,34 @@ def scenario(seed):
     m, n = [(80, 60), (100, 50), (60, 120), (200, 80), (60, 60), (150, 40)][rng.integers(6)]
     rank = int(rng.integers(2, 9))
     ratio, alpha, share, sc2 = (
-        float(np.exp(rng.uniform(np.log(a), np.log(b)))) for a, b in ((2, 100), (0.05, 0.8), (0.05, 0.4), (0.05, 1.0))
+        float(np.exp(rng.uniform(np.log(a), np.log(b))))
+        for a, b in ((2, 100), (0.05, 0.8), (0.05, 0.4), (0.05, 1.0))
     )
-    return {"m": m, "n": n, "rank": rank, "ratio": ratio, "alpha": alpha, "share": share, "sc2": sc2}
+    return {
+        "m": m,
+        "n": n,
+        "rank": rank,
+        "ratio": ratio,
+        "alpha": alpha,
+        "share": share,
+        "sc2": sc2,
+    }
 
 
 def one(s, seed, k, columns):
     """Return the squared error and the columns used on matrix k of a scenario, at a fixed split or the automatic one."""
     rng = np.random.default_rng([seed, k])
-    A = rng.standard_normal((s["m"], s["rank"])) @ rng.standard_normal((s["rank"], s["n"])) / np.sqrt(s["rank"])
+    A = (
+        rng.standard_normal((s["m"], s["rank"]))
+        @ rng.standard_normal((s["rank"], s["n"]))
+        / np.sqrt(s["rank"])
+    )
     noise = {"column": s["sc2"] ** 0.5, "entry": (s["sc2"] / s["ratio"]) ** 0.5}
     prices = ew.Prices(column=s["alpha"] * s["m"])
     budget = s["share"] * A.size
-    plan = noisy_cur(A.shape, prices, noise=noise, budget=budget, columns=columns, rng=1000 * seed + k)
+    plan = noisy_cur(
+        A.shape, prices, noise=noise, budget=budget, columns=columns, rng=1000 * seed + k
+    )
     oracle = TwoCostOracle(A, entry_noise=noise["entry"], column_noise=noise["column"], rng=rng)
     found = ew.play(plan, oracle)
     assert found.cost <= budget * (1 + 1e-9)
@@ -110,7 +142,9 @@ def split_regret(bars, quick):
         s = scenario(seed)
         top = min(s["n"], int(s["share"] * s["n"] / s["alpha"]))
         grid = sorted({0, *(int(d) for d in np.linspace(min(3, top), top, 8))})
-        fixed = {d: np.sqrt(np.mean([one(s, seed, k, d)[0] for k in range(matrices)])) for d in grid}
+        fixed = {
+            d: np.sqrt(np.mean([one(s, seed, k, d)[0] for k in range(matrices)])) for d in grid
+        }
         mine = [one(s, seed, k, None) for k in range(matrices)]
         value = float(np.sqrt(np.mean([x[0] for x in mine])))
         d = min(fixed, key=lambda d: fixed[d])
@@ -133,9 +167,16 @@ def jokes(bars, quick):
         for d in column_grid(c, A, 4 if quick else 8, 5):
             for seed in seeds:
                 X, run = played(
-                    c, literal_noisy_cur(A.shape, c.prices(len(A)), columns=d, budget=c.budget(A), rng=seed), A, seed
+                    c,
+                    literal_noisy_cur(
+                        A.shape, c.prices(len(A)), columns=d, budget=c.budget(A), rng=seed
+                    ),
+                    A,
+                    seed,
                 )
-                found.setdefault(d, []).append((error(X.to_dense(), A), error(overlay(run, X.to_dense()), A)))
+                found.setdefault(d, []).append(
+                    (error(X.to_dense(), A), error(overlay(run, X.to_dense()), A))
+                )
         d = min(found, key=lambda d: np.mean([x[1] for x in found[d]]))
         literal = np.mean(found[d], axis=0)
         mine, seconds = [], []
@@ -148,7 +189,13 @@ def jokes(bars, quick):
         ours = np.mean(mine, axis=0)
         start = time.process_time()
         nuclear = split_nuclear_norm(
-            A.shape, c.prices(len(A)), columns=0, noise=c.noise, budget=c.budget(A), scattered=True, rng=0
+            A.shape,
+            c.prices(len(A)),
+            columns=0,
+            noise=c.noise,
+            budget=c.budget(A),
+            scattered=True,
+            rng=0,
         )
         nn = played(c, nuclear, A, seeds[0])[0]
         slow = time.process_time() - start
@@ -158,15 +205,27 @@ def jokes(bars, quick):
             (c.name, "nuclear norm of entries (one solve)", error(nn.to_dense(), A), "", slow),
         ]
         bars.at_most(f"{c.name}: ours over literal at its best d", ours[0] / literal[0], 0.9999)
-        bars.at_most(f"{c.name}: the same, bought entries overlaid for both", ours[1] / literal[1], 0.9999)
-        bars.at_most(f"{c.name}: CPU seconds of the whole plan over one nuclear-norm solve", min(seconds) / slow, 0.1)
+        bars.at_most(
+            f"{c.name}: the same, bought entries overlaid for both", ours[1] / literal[1], 0.9999
+        )
+        bars.at_most(
+            f"{c.name}: CPU seconds of the whole plan over one nuclear-norm solve",
+            min(seconds) / slow,
+            0.1,
+        )
     show(f"Jester {A.shape}: relative error", ("set", "method", "error", "overlaid", "CPU s"), rows)
 
 
 def solves(bars, quick):
     rows = []
     rng = np.random.default_rng(0)
-    sizes = ((80, 60, 18, 7), (80, 60, 12, 8), (300, 200, 40, 30), (7200, 100, 40, 216), (1682, 943, 150, 100))
+    sizes = (
+        (80, 60, 18, 7),
+        (80, 60, 12, 8),
+        (300, 200, 40, 30),
+        (7200, 100, 40, 216),
+        (1682, 943, 150, 100),
+    )
     for m, n, d, s in sizes[:1] if quick else sizes:
         C, Y = rng.standard_normal((m, d)), rng.standard_normal((s, n))
         X = C[:s]
@@ -186,7 +245,11 @@ def solves(bars, quick):
         ratio = (scores + whole) / (scores + single)
         times = (1e3 * t for t in (scores, single, whole))
         rows.append((f"{m} x {n}, d = {d}, s = {s}", len(GRID), *times, whole / single, ratio))
-        bars.at_most(f"ridge over {len(GRID)} penalties over one solve, {m} x {n}, d = {d}", whole / single, 2.0)
+        bars.at_most(
+            f"ridge over {len(GRID)} penalties over one solve, {m} x {n}, d = {d}",
+            whole / single,
+            2.0,
+        )
     columns = (
         "problem",
         "penalties",

@@ -26,7 +26,9 @@ def points(n):
 
 
 def ours_blocked(n, r, seed):
-    return AdaptiveNystroem(gamma=GAMMA, n_components=r, random_state=seed).fit(points(n)).trace_error_
+    return (
+        AdaptiveNystroem(gamma=GAMMA, n_components=r, random_state=seed).fit(points(n)).trace_error_
+    )
 
 
 def ours_by_column(n, r, seed):
@@ -71,7 +73,10 @@ def speed(bars, n, r):
         ("", "CPU s", "peak memory / (K r doubles)", "trace error"),
         rows,
     )
-    ours, theirs_ = seconds["ours, blocked random pivots"], seconds["scikit-learn Nystroem, fit_transform"]
+    ours, theirs_ = (
+        seconds["ours, blocked random pivots"],
+        seconds["scikit-learn Nystroem, fit_transform"],
+    )
     bars.at_most("blocked CPU / scikit-learn's Nystroem", ours / theirs_, 1.2)
     bars.at_least("column by column / blocked", seconds["ours, column by column"] / ours, 2.0)
     bars.at_most("extra memory, K r doubles (points included)", rows[1][2], 3.0)
@@ -95,10 +100,23 @@ def digits(bars):
         else:
             left = [f.residual for f in found]
         largest[order] = float(np.median([d.max() for d in left]))
-        rows.append((order, float(np.median([d.sum() for d in left])) / n, largest[order], int(found[0].cost)))
+        rows.append(
+            (
+                order,
+                float(np.median([d.sum() for d in left])) / n,
+                largest[order],
+                int(found[0].cost),
+            )
+        )
     rows.append(("best rank-200", float(eigenvalues[200:].sum()) / n, float("nan"), n * n))
-    show("digits, gamma = .1 / median(d^2), k = 200", ("order", "trace error", "max error", "entries"), rows)
-    bars.at_most("digits: greedy max error / given order's", largest["greedy"] / largest["given"], 0.2)
+    show(
+        "digits, gamma = .1 / median(d^2), k = 200",
+        ("order", "trace error", "max error", "entries"),
+        rows,
+    )
+    bars.at_most(
+        "digits: greedy max error / given order's", largest["greedy"] / largest["given"], 0.2
+    )
 
 
 def isolated(bars):
@@ -112,7 +130,9 @@ def isolated(bars):
     for order in ("random", "greedy"):
         trace = np.median(
             [
-                ew.play(adaptive_nystrom(2000, rank=200, order=order, rng=s), oracle).certificates[1].value
+                ew.play(adaptive_nystrom(2000, rank=200, order=order, rng=s), oracle)
+                .certificates[1]
+                .value
                 for s in range(5)
             ]
         )
@@ -121,7 +141,9 @@ def isolated(bars):
     for seed in range(5):
         Z = Nystroem(gamma=gamma, n_components=200, random_state=seed).fit_transform(X)
         uniform.append(2000 - (Z**2).sum())
-    rows.append(("uniform columns (scikit-learn)", np.median(uniform) / 2000, np.median(uniform) / best))
+    rows.append(
+        ("uniform columns (scikit-learn)", np.median(uniform) / 2000, np.median(uniform) / best)
+    )
     rows.append(("best rank-200", best / 2000, 1.0))
     show("10 % isolated outliers, K = 2000, k = 200", ("order", "trace error", "/ best"), rows)
     bars.at_most("outliers: random pivoting's trace error / best rank-k", rows[0][2], 2.0)
@@ -129,7 +151,9 @@ def isolated(bars):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="4000 points and rank 200 instead of 20000 and 500")
+    parser.add_argument(
+        "--quick", action="store_true", help="4000 points and rank 200 instead of 20000 and 500"
+    )
     quick = parser.parse_args().quick
     bars = Bars()
     digits(bars)

@@ -69,7 +69,9 @@ def exactness(bars, quick):
         (200, 100, 3, 8, 0.577, 0.1),
     ]  # fmt: skip
     table, different, mean, most = [], 0, [], 0
-    for m, n, k, l, gamma, noise in configurations[: 7 if quick else None]:  # every entry once, to the last one
+    for m, n, k, l, gamma, noise in configurations[
+        : 7 if quick else None
+    ]:  # every entry once, to the last one
         rows, cols, labels = np.array(bicluster_trials(m, n, k, l, noise, seed=[31, m, n, k])).T
         wanted, _ = literal(m, n, rows, cols, labels, gamma)
         found, learner = MatrixWinnow(gamma).follow(rows, cols, labels)
@@ -105,7 +107,9 @@ def speed(bars, quick, steady):
     MatrixWinnow(0.447).follow(rows, cols, labels)
     fast = max(time.process_time() - start, 1e-6)
     print("literal", slow, "Lanczos", fast, flush=True)
-    bars.at_least(f"times the literal algorithm end to end, m + n = 400, {T} trials", slow / fast, 50)
+    bars.at_least(
+        f"times the literal algorithm end to end, m + n = 400, {T} trials", slow / fast, 50
+    )
 
     rows, cols, labels = stream(1000, 20_000, 11)
     start = time.process_time()
@@ -122,8 +126,14 @@ def speed(bars, quick, steady):
     table = []
     sizes = [(1000, 20, 0.447, 60.0), (1000, 20, 1.0, 60.0), (10_000, 20, 0.447, 600.0)]
     sizes += [] if quick else [(10_000, 60, 0.447, 30.0)]
-    learnt = [(1000, 100, 0.447, 900.0), (4000, 100, 0.447, 900.0), (10_000, 100, 0.447, 2400.0)] if steady else []
-    for N, times, gamma, most in sizes + learnt + ([(100_000, 60, 0.447, 1200.0)] if steady else []):
+    learnt = (
+        [(1000, 100, 0.447, 900.0), (4000, 100, 0.447, 900.0), (10_000, 100, 0.447, 2400.0)]
+        if steady
+        else []
+    )
+    for N, times, gamma, most in (
+        sizes + learnt + ([(100_000, 60, 0.447, 1200.0)] if steady else [])
+    ):
         learner = MatrixWinnow(gamma)
         rows, cols, labels = stream(N, times * N, 12)
         spent, chunk = 0.0, times * N // 20
@@ -137,13 +147,23 @@ def speed(bars, quick, steady):
             if (first // chunk) % 5 == 4 or spent > most:
                 wrong = (learner.mistakes - before) / chunk
                 walked = (learner.work["edges"] - edges) / chunk
-                row = (N, gamma, (first + chunk) / N, learner.mistakes / N, wrong, walked, chunk / seconds)
+                row = (
+                    N,
+                    gamma,
+                    (first + chunk) / N,
+                    learner.mistakes / N,
+                    wrong,
+                    walked,
+                    chunk / seconds,
+                )
                 print(*(f"{x:.4g}" for x in row), flush=True)
                 table.append(row)
             if spent > most:
                 break
         if (N, times) == (10_000, 20):
-            bars.at_least("trials/s at m + n = 10,000, mean of the first 20 N", times * N / spent, 20_000)
+            bars.at_least(
+                "trials/s at m + n = 10,000, mean of the first 20 N", times * N / spent, 20_000
+            )
     show(
         "cost of a trial as M/N grows",
         ("m+n", "gamma", "T/N", "M/N", "error now", "edges/trial", "trials/s now"),
@@ -161,11 +181,16 @@ def speed(bars, quick, steady):
 
 
 def race(learners, rows, cols, labels):
-    return {name: learner.follow(rows, cols, labels)[1].mistakes for name, learner in learners.items()}
+    return {
+        name: learner.follow(rows, cols, labels)[1].mistakes for name, learner in learners.items()
+    }
 
 
 def factorizations(rows, cols, labels, replay):
-    found = [OnlineFactorization(r, q, replay=replay).follow(rows, cols, labels)[1].mistakes for r, q in SETTINGS]
+    found = [
+        OnlineFactorization(r, q, replay=replay).follow(rows, cols, labels)[1].mistakes
+        for r, q in SETTINGS
+    ]
     return min(found)
 
 
@@ -178,7 +203,10 @@ def synthetic(bars, quick):
             trials = bicluster_trials(100, 100, k, l, noise, rng)
             rows, cols, labels = np.array(trials).T
             learner = auto().learn_many(rows, cols, labels)
-            found = {"auto": learner.mistakes, **dict(zip(EXPERTS, learner.losses.tolist(), strict=True))}
+            found = {
+                "auto": learner.mistakes,
+                **dict(zip(EXPERTS, learner.losses.tolist(), strict=True)),
+            }
             found |= race(SINGLES, rows, cols, labels)
             found["rows+cols"] = RowColumnMajority().follow(rows, cols, labels)[1].mistakes
             found["goldman-warmuth"] = GoldmanWarmuth().follow(rows, cols, labels)[1].mistakes
@@ -193,7 +221,11 @@ def synthetic(bars, quick):
         row = f"{k}x{l}" + (f", noise {noise:g}" if noise else "")
         bars.at_most(f"{row}: auto / best single learner", sums["auto"] / best, 1.05)
         if not noise:
-            bars.at_most(f"{row}: auto / MF with replay (best of 6)", sums["auto"] / sums["MF replay"], 0.9999)
+            bars.at_most(
+                f"{row}: auto / MF with replay (best of 6)",
+                sums["auto"] / sums["MF replay"],
+                0.9999,
+            )
         table.append((row, *sums.values()))
         print(row, sums, flush=True)
     seeds = 1 if quick else len(SEEDS)
@@ -202,7 +234,10 @@ def synthetic(bars, quick):
     table = []
     for noise in (0.0, 0.1):
         rows, cols, labels = np.array(bicluster_trials(30, 30, 3, 3, noise, rng)).T
-        hks = {f"HKS {rate:g}": HazanKaleShalevShwartz((30, 30), rate, math.sqrt(3)) for rate in (0.1, 0.3, 1.0)}
+        hks = {
+            f"HKS {rate:g}": HazanKaleShalevShwartz((30, 30), rate, math.sqrt(3))
+            for rate in (0.1, 0.3, 1.0)
+        }
         found = race({"auto": auto(), **hks, "winnow 1": MatrixWinnow(1.0)}, rows, cols, labels)
         table.append((f"3x3, noise {noise:g}", *found.values()))
     show("against the whole Hazan-Kale-Shalev-Shwartz algorithm, 30 x 30", ("rows", *found), table)
@@ -211,7 +246,10 @@ def synthetic(bars, quick):
 def hindsight(U, rows, cols, labels):
     """Kernel perceptron with the kernel of the whole matrix: correlations of its columns, sharpened; best of 3."""
     C = U.T @ U / len(U)
-    return min(KernelPerceptron(np.sign(C) * np.abs(C) ** p).follow(rows, cols, labels)[1].mistakes for p in (1, 3, 9))
+    return min(
+        KernelPerceptron(np.sign(C) * np.abs(C) ** p).follow(rows, cols, labels)[1].mistakes
+        for p in (1, 3, 9)
+    )
 
 
 def real(bars, quick):
@@ -231,7 +269,10 @@ def real(bars, quick):
             rows, cols = rows[order], cols[order]
             labels = U[rows, cols]
             found = race(
-                {"auto": auto(), "winnow 1": MatrixWinnow(1.0), "rows+cols": RowColumnMajority()}, rows, cols, labels
+                {"auto": auto(), "winnow 1": MatrixWinnow(1.0), "rows+cols": RowColumnMajority()},
+                rows,
+                cols,
+                labels,
             )
             found["goldman-warmuth"] = min(
                 race({b: GoldmanWarmuth(b) for b in (0.5, 0.8)}, rows, cols, labels).values()

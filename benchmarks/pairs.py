@@ -26,7 +26,7 @@ from entrywise.active import (
     successive_elimination,
     uniform_pairs,
 )
-from entrywise.active.arms import Tally, spread
+from entrywise.active.pairs.tally import Tally, spread
 from entrywise.apply.pairs import best_pair, regret
 from entrywise.gallery import pair_losses
 from entrywise.oracles import BernoulliOracle
@@ -99,26 +99,47 @@ def pair_task(bars, seeds, completions):
                 if seed - FIRST < completions:
                     for name in ("soft-impute", "OptSpace"):
                         errors[name].append(regret(L, lrmc(L, budget, seed, rank, name)))
-            median = {name: float(np.median(e)) if e else float("nan") for name, e in errors.items()}
+            median = {
+                name: float(np.median(e)) if e else float("nan") for name, e in errors.items()
+            }
             rows += [(f"{budget:.0e}", family, rank, name, median[name]) for name in errors]
             label = f"{family} r={rank} {budget:.0e}"
             ours = np.array(errors["best_pair"])
             share = 0.25 if budget == 10**4 else 1 / 30
-            bars.at_most(f"{label}: median error / naive", median["best_pair"] / median["naive"], share)
-            bars.at_most(f"{label}: median error / lil'UCB", median["best_pair"] / median["lil'UCB"], share)
-            wins = {k: int(np.sum(ours <= np.array(errors[k]) + 1e-12)) for k in ("naive", "halving")}
+            bars.at_most(
+                f"{label}: median error / naive", median["best_pair"] / median["naive"], share
+            )
+            bars.at_most(
+                f"{label}: median error / lil'UCB", median["best_pair"] / median["lil'UCB"], share
+            )
+            wins = {
+                k: int(np.sum(ours <= np.array(errors[k]) + 1e-12)) for k in ("naive", "halving")
+            }
             out_of = len(seeds) / 20
-            bars.at_least(f"{label}: no worse than naive, of {len(seeds)}", wins["naive"], 18 * out_of)
+            bars.at_least(
+                f"{label}: no worse than naive, of {len(seeds)}", wins["naive"], 18 * out_of
+            )
             if budget == 10**5:
-                bars.at_least(f"{label}: no worse than halving, of {len(seeds)}", wins["halving"], 14 * out_of)
+                bars.at_least(
+                    f"{label}: no worse than halving, of {len(seeds)}", wins["halving"], 14 * out_of
+                )
             else:
                 ratio = median["best_pair"] / max(median["halving"], 1e-12)
                 bars.at_most(f"{label}: median error / halving", ratio, 1.2)
                 if family == "coherent":
-                    bars.at_least(f"{label}: no worse than halving, of {len(seeds)}", wins["halving"], 15 * out_of)
+                    bars.at_least(
+                        f"{label}: no worse than halving, of {len(seeds)}",
+                        wins["halving"],
+                        15 * out_of,
+                    )
                 else:
                     bars.rows.append(
-                        (f"{label}: no worse than halving, of {len(seeds)}", str(wins["halving"]), "-", "")
+                        (
+                            f"{label}: no worse than halving, of {len(seeds)}",
+                            str(wins["halving"]),
+                            "-",
+                            "",
+                        )
                     )
     show("error of the chosen pair, medians", ("budget", "family", "rank", "plan", "error"), rows)
 
@@ -130,26 +151,44 @@ def max_norm(bars, seeds):
         for seed in seeds:
             L = pair_losses(family, N, rank, seed)
             for name, diagonal in (("ours", True), ("blind", False)):
-                made = stochastic_nystrom(N, rank=rank, budget=10**6, ask_diagonal=diagonal, rng=seed)
-                found[name].append(np.abs(ew.play(made, BernoulliOracle(L, rng=seed)).to_dense() - L).max())
+                made = stochastic_nystrom(
+                    N, rank=rank, budget=10**6, ask_diagonal=diagonal, rng=seed
+                )
+                found[name].append(
+                    np.abs(ew.play(made, BernoulliOracle(L, rng=seed)).to_dense() - L).max()
+                )
             _, A = uniform_means(L, 10**6, seed, True)
             values, vectors = np.linalg.eigh(A)
             top = np.argsort(-np.abs(values))[:rank]
             found["naive"].append(np.abs(A - L).max())
-            found["spectral"].append(np.abs((vectors[:, top] * values[top]) @ vectors[:, top].T - L).max())
+            found["spectral"].append(
+                np.abs((vectors[:, top] * values[top]) @ vectors[:, top].T - L).max()
+            )
         median = {name: float(np.median(e)) for name, e in found.items()}
         rows.append((family, rank, *median.values()))
-        bars.at_most(f"{family} r={rank} 1e6: max error / naive", median["ours"] / median["naive"], 1 / 2.5)
+        bars.at_most(
+            f"{family} r={rank} 1e6: max error / naive", median["ours"] / median["naive"], 1 / 2.5
+        )
         limit = 1.0 if family == "coherent" else 1.2
-        bars.at_most(f"{family} r={rank} 1e6: max error / spectral", median["ours"] / median["spectral"], limit)
-    show("max-norm error at 1e6, medians", ("family", "rank", "ours", "without diagonal", "naive", "spectral"), rows)
+        bars.at_most(
+            f"{family} r={rank} 1e6: max error / spectral",
+            median["ours"] / median["spectral"],
+            limit,
+        )
+    show(
+        "max-norm error at 1e6, medians",
+        ("family", "rank", "ours", "without diagonal", "naive", "spectral"),
+        rows,
+    )
 
 
 def speed(bars):
     L = pair_losses("synthetic", N, 4, FIRST)
     rows = []
     for name, make in (("best_pair", best_pair), ("stochastic_nystrom", stochastic_nystrom)):
-        seconds, _ = cpu(lambda make=make: ew.play(make(N, budget=10**6, rng=0), BernoulliOracle(L, rng=0)), 2)
+        seconds, _ = cpu(
+            lambda make=make: ew.play(make(N, budget=10**6, rng=0), BernoulliOracle(L, rng=0)), 2
+        )
         rows.append((name, seconds))
         bars.at_most(f"{name}, 1e6 pulls at n = {N}: CPU seconds", seconds, 10.0)
     show("CPU seconds for 1e6 pulls", ("plan", "seconds"), rows)
@@ -173,10 +212,14 @@ def resuming(bars, pulls=10**5):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ads.db"
         params = {"n_items": N}
-        whole = ew.Study.create(str(path), "whole", plan="best-pair", params=params, budget=pulls, seed=1)
+        whole = ew.Study.create(
+            str(path), "whole", plan="best-pair", params=params, budget=pulls, seed=1
+        )
         oracle = Mortal(L, rng=5)
         expected = whole.play(oracle)
-        study = ew.Study.create(str(path), "pairs", plan="best-pair", params=params, budget=pulls, seed=1)
+        study = ew.Study.create(
+            str(path), "pairs", plan="best-pair", params=params, budget=pulls, seed=1
+        )
         oracle.lives, oracle.calls = oracle.calls - 1, 0
         oracle._rng = np.random.default_rng(5)
         with contextlib.suppress(Dies):
@@ -204,7 +247,11 @@ def resuming(bars, pulls=10**5):
             database.commit()
         oracle._rng, oracle.lives = state, 10**9
         found = ew.Study.open(str(path), "pairs").play(oracle)
-        same = (found.pair, found.value, found.pulls) == (expected.pair, expected.value, expected.pulls)
+        same = (found.pair, found.value, found.pulls) == (
+            expected.pair,
+            expected.value,
+            expected.pulls,
+        )
         same = same and np.array_equal(found.factor, expected.factor)
     show("a study of best-pair, 1e5 coins", ("resumed s", "replayed s", "checkpoints", "same result"),
          [(resumed, replayed, kept, same)])  # fmt: skip
@@ -215,8 +262,12 @@ def resuming(bars, pulls=10**5):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="five seeds")
-    parser.add_argument("--only", action="append", choices=["speed", "resuming", "max-norm", "pairs"])
-    parser.add_argument("--completions", type=int, default=3, help="seeds on which soft-impute and OptSpace run too")
+    parser.add_argument(
+        "--only", action="append", choices=["speed", "resuming", "max-norm", "pairs"]
+    )
+    parser.add_argument(
+        "--completions", type=int, default=3, help="seeds on which soft-impute and OptSpace run too"
+    )
     parser.add_argument("--first", type=int, default=FIRST, help="first seed")
     given = parser.parse_args()
     warnings.simplefilter("ignore")

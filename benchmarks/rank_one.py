@@ -12,7 +12,7 @@ import numpy as np
 
 from _shared import Bars, show
 from entrywise import Observations
-from entrywise.active.rankone import next_entries, rank_one
+from entrywise.active.rank_one import next_entries, rank_one
 from entrywise.bounds.rank_one import Sensitivity, worst_matrix
 from entrywise.gallery import random_rank_one, star_mask
 from entrywise.linalg.stationary import stationary
@@ -52,7 +52,9 @@ def draw(kind, n, delta, seed):
     rng = np.random.default_rng(seed)
     A = np.outer(*random_rank_one(n, n, rng))
     mask = mask_of(kind, n, rng)
-    return A, Observations.from_dense(np.where(mask, A + delta * rng.uniform(-0.5, 0.5, A.shape), np.nan))
+    return A, Observations.from_dense(
+        np.where(mask, A + delta * rng.uniform(-0.5, 0.5, A.shape), np.nan)
+    )
 
 
 def exactness(bars, n):
@@ -65,17 +67,27 @@ def exactness(bars, n):
             seen = Observations.from_dense(np.where(mask_of(kind, n, rng), A, np.nan))
             found = log_least_squares(seen, certify=False)
             worst = max(worst, float(np.max(np.abs(found.to_dense() / A - 1.0))))
-    bars.at_most("noise-free: largest relative error of an entry, five families, entries over 1e8", worst, 1e-12)
+    bars.at_most(
+        "noise-free: largest relative error of an entry, five families, entries over 1e8",
+        worst,
+        1e-12,
+    )
     worst = 0.0
     for seed in SEEDS[:40]:
         rng = np.random.default_rng(seed)
         a = np.exp(rng.standard_normal((8, 9)))
-        seen = Observations.from_dense(np.where((rng.random((8, 9)) < 0.5) | star_mask(8, 9, 1), a, np.nan))
+        seen = Observations.from_dense(
+            np.where((rng.random((8, 9)) < 0.5) | star_mask(8, 9, 1), a, np.nan)
+        )
         B = np.zeros((len(seen), 17))
         B[np.arange(len(seen)), seen.rows] = B[np.arange(len(seen)), 8 + seen.cols] = 1.0
-        z = np.linalg.lstsq(seen.values[:, None] * B, seen.values * np.log(seen.values), rcond=1e-14)[0]
+        z = np.linalg.lstsq(
+            seen.values[:, None] * B, seen.values * np.log(seen.values), rcond=1e-14
+        )[0]
         found = log_least_squares(seen, refine=False, certify=False)
-        worst = max(worst, float(np.abs(np.log(found.to_dense()) - z[:8, None] - z[None, 8:]).max()))
+        worst = max(
+            worst, float(np.abs(np.log(found.to_dense()) - z[:8, None] - z[None, 8:]).max())
+        )
     bars.at_most("log least squares against a dense solve", worst, 1e-10)
 
 
@@ -114,7 +126,11 @@ def rivals(bars, n, draws):
             for seed in SEEDS[:draws]:
                 A, seen = draw(kind, n, delta, seed)
                 plain = log_least_squares(seen, refine=False, certify=False)
-                fits = (log_least_squares(seen, certify=False), plain, alternating_minimization(seen))
+                fits = (
+                    log_least_squares(seen, certify=False),
+                    plain,
+                    alternating_minimization(seen),
+                )
                 errors.append([relative(found, A) for found in fits])
             ours, plain, alternating = np.median(errors, axis=0)
             ratio = float(ours / min(plain, alternating))
@@ -124,7 +140,14 @@ def rivals(bars, n, draws):
                 small = float(plain / alternating)
     show(
         f"relative error, {n} x {n}, median of {draws}",
-        ("mask", "delta", "refined", "log least squares", "alternating, 1000", "refined / best rival"),
+        (
+            "mask",
+            "delta",
+            "refined",
+            "log least squares",
+            "alternating, 1000",
+            "refined / best rival",
+        ),
         rows,
     )
     bars.at_most("refined over the better rival, delta <= 3, random and star", worst, 1.01)
@@ -143,7 +166,9 @@ def certificates(bars, draws):
             seen = Observations.from_triplets(rows, cols, x[rows] * y[cols], (60, 60))
             error = np.linalg.norm(log_least_squares(seen, certify=False).to_dense() - truth)
             constant = Sensitivity(rows, cols, x, y).worst(1e-8)[0]
-            ratios.append(abs(error**2 / np.sum((seen.values - truth[rows, cols]) ** 2) / constant - 1.0))
+            ratios.append(
+                abs(error**2 / np.sum((seen.values - truth[rows, cols]) ** 2) / constant - 1.0)
+            )
             A, seen = draw(kind, 60, 0.1, 1000 + seed)
             found = log_least_squares(seen)
             low, high = found.interval(*every, 0.95, of="truth")
@@ -236,7 +261,9 @@ def active(bars, draws):
             while ours.sum() < random.sum():
                 ours[next_entries(Observations.from_dense(np.where(ours, noisy, np.nan)))] = True
             fits = [
-                log_least_squares(Observations.from_dense(np.where(mask, noisy, np.nan)), certify=False)
+                log_least_squares(
+                    Observations.from_dense(np.where(mask, noisy, np.nan)), certify=False
+                )
                 for mask in (ours, random)
             ]
             errors.append([relative(found, A) for found in fits])
@@ -249,18 +276,38 @@ def active(bars, draws):
         ours, random, best = np.array(designs).T
         possible = float(np.median(best / random))
         rows.append(
-            (f"from {'its own' if start == 'own' else 'a ' + start}", a, b, a / b, possible, np.median(ours / best))
+            (
+                f"from {'its own' if start == 'own' else 'a ' + start}",
+                a,
+                b,
+                a / b,
+                possible,
+                np.median(ours / best),
+            )
         )
         if start == "own":
             bars.at_most(
-                "leverage over the best design there can be, from the plan's own start", np.median(ours / best), 1.1
+                "leverage over the best design there can be, from the plan's own start",
+                np.median(ours / best),
+                1.1,
             )
         else:
-            bars.at_most(f"leverage over random revealing, 80 entries from a {start}", float(a / b), 0.6)
+            bars.at_most(
+                f"leverage over random revealing, 80 entries from a {start}", float(a / b), 0.6
+            )
     a, b = np.median(whole, axis=0)
-    rows.append(("the whole plan, against a random tree and 80 random entries", a, b, a / b, "", ""))
+    rows.append(
+        ("the whole plan, against a random tree and 80 random entries", a, b, a / b, "", "")
+    )
     bars.at_most("the whole plan over a random tree and 80 random entries", float(a / b), 0.6)
-    columns = ("start", "leverage", "random", "ratio", "no rule's expected ratio is below", "leverage / best design")
+    columns = (
+        "start",
+        "leverage",
+        "random",
+        "ratio",
+        "no rule's expected ratio is below",
+        "leverage / best design",
+    )
     show(f"active, 40 x 40, delta 0.05, median of {draws}", columns, rows)
 
 

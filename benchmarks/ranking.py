@@ -47,12 +47,20 @@ def main() -> None:
 
     won, lost, s = games(0, 200, 8000)
     found = rank(won, lost, prior=0)
-    want = choix.opt_pairwise(200, list(zip(won.tolist(), lost.tolist(), strict=True)), alpha=1e-12, tol=1e-10)
+    want = choix.opt_pairwise(
+        200, list(zip(won.tolist(), lost.tolist(), strict=True)), alpha=1e-12, tol=1e-10
+    )
     gap = float(np.abs(found.score - (want - want.mean())[found.items]).max())
-    bars.at_most("maximum likelihood: largest difference from choix.opt_pairwise (200 items)", gap, 1e-4)
+    bars.at_most(
+        "maximum likelihood: largest difference from choix.opt_pairwise (200 items)", gap, 1e-4
+    )
 
     rows = []
-    for n, t in ((1000, 20_000), (2000, 40_000)) if quick else ((1000, 20_000), (3000, 60_000), (6000, 120_000)):
+    for n, t in (
+        ((1000, 20_000), (2000, 40_000))
+        if quick
+        else ((1000, 20_000), (3000, 60_000), (6000, 120_000))
+    ):
         won, lost, s = games(n, n, t)
         data = list(zip(won.tolist(), lost.tolist(), strict=True))
         full, chain = (
@@ -67,14 +75,38 @@ def main() -> None:
             right = np.corrcoef(s[mine.items], mine.score)[0, 1]
             for name, (peer_seconds, said) in peers.items():
                 peer_right = said if isinstance(said, str) else np.corrcoef(s, said)[0, 1]
-                rows.append((ours, name, n, t, seconds, peer_seconds, peer_seconds / seconds, right, peer_right))
+                rows.append(
+                    (
+                        ours,
+                        name,
+                        n,
+                        t,
+                        seconds,
+                        peer_seconds,
+                        peer_seconds / seconds,
+                        right,
+                        peer_right,
+                    )
+                )
     last = next(r for r in rows if r[0] == "bradley-terry" and r[1] == "lsr_pairwise" and r[2] == n)
     bars.at_least(
-        f"choix's quickest (lsr_pairwise) seconds / ours (bradley-terry), {n} items", last[6], 1 if quick else 10
+        f"choix's quickest (lsr_pairwise) seconds / ours (bradley-terry), {n} items",
+        last[6],
+        1 if quick else 10,
     )
     show(
         "time and truth",
-        ("ours", "choix", "items", "comparisons", "ours s", "choix s", "ratio", "corr", "choix corr"),
+        (
+            "ours",
+            "choix",
+            "items",
+            "comparisons",
+            "ours s",
+            "choix s",
+            "ratio",
+            "corr",
+            "choix corr",
+        ),
         rows,
     )
 
@@ -107,7 +139,9 @@ def main() -> None:
     if not quick:
         won, lost, s = games(5, 200_000, 1_000_000)
         seconds, found = cpu(lambda: rank(won, lost))
-        print(f"200,000 items, 1,000,000 comparisons: {seconds:.1f} CPU s, {found.report['iterations']} Newton steps")
+        print(
+            f"200,000 items, 1,000,000 comparisons: {seconds:.1f} CPU s, {found.report['iterations']} Newton steps"
+        )
         bars.at_most("200,000 items, 1,000,000 comparisons, CPU seconds", seconds, 60)
     bars.end()
 

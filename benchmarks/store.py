@@ -69,12 +69,16 @@ def write(url: str, name: str, first: int, last: int, seconds: float, gate: Any,
 def writers(url: str, name: str, seconds: float) -> tuple[float, list[float], list[str], int]:
     """Return (seconds, waits, errors, answers kept) of 8 processes that write at once."""
     share = int(1000 * seconds)  # more than anybody tells in that time
-    study = Study.create(url, name, plan="adaptive-nystrom", params={"n": share * WRITERS, "rank": 1}, seed=1)
+    study = Study.create(
+        url, name, plan="adaptive-nystrom", params={"n": share * WRITERS, "rank": 1}, seed=1
+    )
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(["entrywise.study.crash"])
     gate, out = context.Barrier(WRITERS + 1), context.Queue()
     crew = [
-        context.Process(target=write, args=(url, name, k * share, (k + 1) * share, seconds, gate, out))
+        context.Process(
+            target=write, args=(url, name, k * share, (k + 1) * share, seconds, gate, out)
+        )
         for k in range(WRITERS)
     ]
     for process in crew:
@@ -86,18 +90,30 @@ def writers(url: str, name: str, seconds: float) -> tuple[float, list[float], li
     for process in crew:
         process.join()
     waits = [w for part, _ in found for w in part]
-    return spent, waits, [e for _, part in found for e in part], study.status()["answered"] - WRITERS
+    return (
+        spent,
+        waits,
+        [e for _, part in found for e in part],
+        study.status()["answered"] - WRITERS,
+    )
 
 
-def ask_times(url: str, sizes: tuple[int, ...], size: int, repeats: int) -> dict[int, tuple[float, float]]:
+def ask_times(
+    url: str, sizes: tuple[int, ...], size: int, repeats: int
+) -> dict[int, tuple[float, float]]:
     """Return for each number of answers (seconds of a warm ask, seconds of opening and asking)."""
     for total in sizes:
         rounds = total // size
-        study = Study.create(url, f"ask-{total}", plan="store:steady", params={"rounds": rounds + 1, "size": size})
+        study = Study.create(
+            url, f"ask-{total}", plan="store:steady", params={"rounds": rounds + 1, "size": size}
+        )
         for _ in range(rounds):
             leased = study.lease(None, "loader")
             values = np.arange(size, dtype=float)
-            study.put(Told(np.full(size, leased.batch), leased.positions, values, np.zeros(size, bool)), "loader")
+            study.put(
+                Told(np.full(size, leased.batch), leased.positions, values, np.zeros(size, bool)),
+                "loader",
+            )
         assert study.status()["answered"] == total
     warm: dict[int, list[float]] = {total: [] for total in sizes}
     cold: dict[int, list[float]] = {total: [] for total in sizes}
@@ -110,7 +126,9 @@ def ask_times(url: str, sizes: tuple[int, ...], size: int, repeats: int) -> dict
             start = time.perf_counter()
             assert len(Study.open(url, f"ask-{total}").ask(20, "w")) == 20
             cold[total].append(time.perf_counter() - start)
-    return {total: (statistics.median(warm[total]), statistics.median(cold[total])) for total in sizes}
+    return {
+        total: (statistics.median(warm[total]), statistics.median(cold[total])) for total in sizes
+    }
 
 
 READ = """SELECT q.batch, q.position, q."row", q.col, q.mode, q.price, a.value, a.failed, a.worker, a.told_at, a.source
@@ -137,12 +155,18 @@ def plain_read(url: str, study: int) -> int:
 def resume_times(url: str, n: int, columns: int, repeats: int) -> tuple[int, float, float]:
     """Return (answers, seconds of resuming, seconds of plain SQL) for an open adaptive Nyström study."""
     points = np.random.default_rng(7).standard_normal((n, 20))
-    study = Study.create(url, "resume", plan="adaptive-nystrom", params={"n": n, "rank": columns + 5}, seed=1)
+    study = Study.create(
+        url, "resume", plan="adaptive-nystrom", params={"n": n, "rank": columns + 5}, seed=1
+    )
     oracle = KernelOracle(points)
     while study.status()["batch"] < columns + 1:
         study.put(answer(oracle, study.lease()))
-    if "://" in url:  # without statistics the plain query below would compare all rows with all rows
-        study.store.database.write(lambda c: c.exec_driver_sql("ANALYZE questions; ANALYZE answers"))
+    if (
+        "://" in url
+    ):  # without statistics the plain query below would compare all rows with all rows
+        study.store.database.write(
+            lambda c: c.exec_driver_sql("ANALYZE questions; ANALYZE answers")
+        )
     answered = 0
     resumed, plain = [], []
     for _ in range(repeats):
@@ -169,7 +193,17 @@ def compare_writers(urls: dict[str, str], quick: bool, bars: Bars) -> None:
             rows.append((k, kind, rate[kind][-1], len(waits), kept, len(errors), *at))
             failures[kind] += len(errors)
             missing[kind] += len(waits) - kept
-    head = ("round", "database", "answers/s", "acknowledged", "kept", "errors", "median ms", "99% ms", "worst ms")
+    head = (
+        "round",
+        "database",
+        "answers/s",
+        "acknowledged",
+        "kept",
+        "errors",
+        "median ms",
+        "99% ms",
+        "worst ms",
+    )
     show(f"{WRITERS} processes telling one answer at a time", head, rows)
     for kind in urls:
         bars.at_most(f"{kind}: errors while writing", failures[kind], 0)
@@ -187,7 +221,9 @@ def compare_asks(urls: dict[str, str], quick: bool, bars: Bars) -> None:
         ratios = [found[many][k] / found[few][k] for k in (0, 1)]
         bars.at_most(f"{kind}: ask at {many:,} / at {few:,} answers", ratios[0], 2.0)
         bars.at_most(f"{kind}: open and ask, the same", ratios[1], 2.0)
-    show("asking for 20 questions", ("database", "answers before", "ask ms", "open and ask ms"), rows)
+    show(
+        "asking for 20 questions", ("database", "answers before", "ask ms", "open and ask ms"), rows
+    )
 
 
 def compare_resumes(urls: dict[str, str], quick: bool, bars: Bars) -> None:

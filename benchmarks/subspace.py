@@ -21,7 +21,7 @@ from entrywise.gallery import sample_law
 from entrywise.linalg.pairs import PairSums
 from entrywise.oracles import MatrixOracle
 from entrywise.passive import partial_pca
-from entrywise.passive.popca import covariance
+from entrywise.passive.partial_pca import covariance
 
 SEEDS = range(9000, 9007)  # used nowhere else
 
@@ -32,8 +32,12 @@ def sparse_samples(m, d, r, seed):
     idx = np.empty((m, r), np.int32)
     for a in range(0, m, 2000):
         b = min(a + 2000, m)
-        idx[a:b] = np.sort(np.argpartition(rng.random((b - a, d), dtype=np.float32), r, axis=1)[:, :r], axis=1)
-    return sp.csr_array((rng.standard_normal(m * r), idx.ravel(), np.arange(0, m * r + 1, r)), shape=(m, d))
+        idx[a:b] = np.sort(
+            np.argpartition(rng.random((b - a, d), dtype=np.float32), r, axis=1)[:, :r], axis=1
+        )
+    return sp.csr_array(
+        (rng.standard_normal(m * r), idx.ravel(), np.arange(0, m * r + 1, r)), shape=(m, d)
+    )
 
 
 def counting_route(X, means):
@@ -66,13 +70,23 @@ def throughput(bars, quick):
         rows.append((r, *(f"{v:,.0f}" for v in speed.values())))
         if r == 10:
             bars.at_least("r=10: ours / sparse X'X", speed["ours"] / speed["sparse X'X"], 2.0)
-            bars.at_least("r=10: ours with means / sparse X'X", speed["ours, with means"] / speed["sparse X'X"], 2.0)
-            bars.at_least("r=10: ours / sparse, counting", speed["ours"] / speed["sparse, counting"], 5.0)
+            bars.at_least(
+                "r=10: ours with means / sparse X'X",
+                speed["ours, with means"] / speed["sparse X'X"],
+                2.0,
+            )
+            bars.at_least(
+                "r=10: ours / sparse, counting", speed["ours"] / speed["sparse, counting"], 5.0
+            )
             ratio = speed["ours, with means"] / speed["sparse, counting, means"]
             bars.at_least("r=10: ours with means / sparse, counting, means", ratio, 5.0)
         if r == 100:
             bars.at_least("r=100: ours / dense X'X", speed["ours"] / speed["dense X'X"], 0.9)
-            bars.at_least("r=100: ours with means / dense X'X", speed["ours, with means"] / speed["dense X'X"], 0.9)
+            bars.at_least(
+                "r=100: ours with means / dense X'X",
+                speed["ours, with means"] / speed["dense X'X"],
+                0.9,
+            )
     show("samples a second of CPU, d = 1000", ("r", *calls), rows)
 
 
@@ -108,7 +122,9 @@ def masks(kind, m, d, r, rng):
         return rng.random((m, d)) < np.linspace(0.5, 1.5, d) * r / d
     seen = np.zeros((m, d), bool)
     drawn = (
-        np.argpartition(rng.random((m, d)), r, axis=1)[:, :r] if kind == "exactly r" else rng.integers(d, size=(m, r))
+        np.argpartition(rng.random((m, d)), r, axis=1)[:, :r]
+        if kind == "exactly r"
+        else rng.integers(d, size=(m, r))
     )
     seen[np.arange(m)[:, None], drawn] = True
     return seen
@@ -131,14 +147,21 @@ def bias(bars, quick):
             sums = PairSums(d, False).add(np.where(masks(kind, len(X), d, r, rng), X, np.nan))
             found["pairwise"].append(covariance(sums, center=False))
             found["known chances"].append(covariance(sums, center=False, **options))
-            found["equation (4)"].append(covariance(sums, center=False, mask="bernoulli", per_sample=r))
+            found["equation (4)"].append(
+                covariance(sums, center=False, mask="bernoulli", per_sample=r)
+            )
         z = {}
         for name, each in found.items():
-            error, standard = np.mean(each, axis=0) - law.moments, np.std(each, axis=0, ddof=1) / np.sqrt(blocks)
+            error, standard = (
+                np.mean(each, axis=0) - law.moments,
+                np.std(each, axis=0, ddof=1) / np.sqrt(blocks),
+            )
             z[name] = float(np.abs(error / standard)[off].max())
         rows.append((kind, *(f"{v:.2f}" for v in z.values())))
         for name in ("pairwise", "known chances"):
-            bars.at_most(f"{kind}, {name}: largest off-diagonal bias in standard errors", z[name], 4.0)
+            bars.at_most(
+                f"{kind}, {name}: largest off-diagonal bias in standard errors", z[name], 4.0
+            )
     show(f"largest off-diagonal bias in standard errors, {m:,} samples", ("mask", *found), rows)
     rng = np.random.default_rng(5)
     X = sparse_samples(20_000, 200, 10, 5)
@@ -147,7 +170,9 @@ def bias(bars, quick):
     for a in range(0, 20_000, 3000):
         parts = parts.merge(PairSums(200).add(X[a : a + 3000]))
     C, D = covariance(PairSums(200).add(X)), covariance(parts)
-    bars.at_most("merge against one pass, relative", float(np.abs(C - D).max() / np.abs(C).max()), 1e-12)
+    bars.at_most(
+        "merge against one pass, relative", float(np.abs(C - D).max() / np.abs(C).max()), 1e-12
+    )
 
 
 def on_sphere(X):
@@ -163,15 +188,25 @@ def excess(bars, quick):
             ratios = []
             for seed in SEEDS[: 2 if quick else 5]:
                 law, rng = sample_law("flat", d, k, seed), np.random.default_rng(seed)
-                many = on_sphere(law.draw(100_000, rng))  # the theorem takes |x| <= 1: samples on the unit sphere
+                many = on_sphere(
+                    law.draw(100_000, rng)
+                )  # the theorem takes |x| <= 1: samples on the unit sphere
                 C = many.T @ many / len(many)
                 X = np.where(masks("exactly r", m, d, r, rng), on_sphere(law.draw(m, rng)), np.nan)
                 best = np.linalg.eigvalsh(C)[-k:].sum()
-                ratios.append(best * (1 - partial_pca(X, k, center=False).captured(C)) / popca_excess(d, k, r, m))
+                ratios.append(
+                    best
+                    * (1 - partial_pca(X, k, center=False).captured(C))
+                    / popca_excess(d, k, r, m)
+                )
             row.append(f"{np.mean(ratios):.4f}")
             worst = max(worst, float(np.mean(ratios)))
         rows.append(row)
-    show("expected excess / Corollary 3, d = 50, k = 3, |x| = 1", ("r", "m=2,000", "m=10,000", "m=50,000"), rows)
+    show(
+        "expected excess / Corollary 3, d = 50, k = 3, |x| = 1",
+        ("r", "m=2,000", "m=10,000", "m=50,000"),
+        rows,
+    )
     bars.at_most("largest expected excess / Corollary 3", worst, 0.2)
     shares = []
     for seed in SEEDS:
@@ -201,10 +236,25 @@ def choosing(bars, quick):
                     loss[name].append(law.excess(ew.play(plan, MatrixOracle(X)).components) / best)
             ratio = float(np.median(np.array(loss["chosen"]) / np.array(loss["uniform"])))
             worst[kind] = max(worst[kind], ratio)
-            rows.append((d, r, f"{m:,}", kind, *(f"{np.median(v):.5f}" for v in loss.values()), f"{ratio:.3f}"))
-    show("excess / best energy, same looks (median)", ("d", "r", "samples", "law", *loss, "chosen / uniform"), rows)
+            rows.append(
+                (
+                    d,
+                    r,
+                    f"{m:,}",
+                    kind,
+                    *(f"{np.median(v):.5f}" for v in loss.values()),
+                    f"{ratio:.3f}",
+                )
+            )
+    show(
+        "excess / best energy, same looks (median)",
+        ("d", "r", "samples", "law", *loss, "chosen / uniform"),
+        rows,
+    )
     for kind, bar in (("few", 0.2), ("power", 0.6), ("flat", 1.2)):
-        bars.at_most(f"chosen / uniform, {kind}: worst of three sizes, median of seeds", worst[kind], bar)
+        bars.at_most(
+            f"chosen / uniform, {kind}: worst of three sizes, median of seeds", worst[kind], bar
+        )
 
 
 def first_success(plan, law, m, seed, every):
@@ -229,7 +279,13 @@ def single_attribute(bars, quick):
             law = spike_law(d, seed % d)
             m = 8 * d
             mine.append(
-                first_success(subspace(d, 1, per_sample=r, samples=m, epochs=min(m, 64), rng=seed), law, m, seed, 1)
+                first_success(
+                    subspace(d, 1, per_sample=r, samples=m, epochs=min(m, 64), rng=seed),
+                    law,
+                    m,
+                    seed,
+                    1,
+                )
             )
             mbeg.append(first_pair(d, seed % d, r, seed))
         ours.append(np.median(mine))
@@ -247,7 +303,7 @@ def single_attribute(bars, quick):
 
 def first_pair(d, j, r, seed):
     """Samples until MBEG draws the pair (j, j): before that its weights cannot move from uniform."""
-    from entrywise.active.mbeg import draw_pairs
+    from entrywise.active.subspaces.bandit import draw_pairs
 
     rng, W, done = np.random.default_rng(seed), np.eye(d) / d, 0
     while True:
@@ -271,8 +327,12 @@ def stream():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="fewer samples and seeds")
-    parser.add_argument("--stream", action="store_true", help="only the pass over ten million samples")
-    parser.add_argument("--only", choices=["throughput", "linearity", "bias", "excess", "choosing", "single"])
+    parser.add_argument(
+        "--stream", action="store_true", help="only the pass over ten million samples"
+    )
+    parser.add_argument(
+        "--only", choices=["throughput", "linearity", "bias", "excess", "choosing", "single"]
+    )
     args = parser.parse_args()
     if args.stream:
         stream()

@@ -26,7 +26,11 @@ exclude_patterns = ["_build"]
 napoleon_google_docstring = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-suppress_warnings = ["config.cache", "ref.python", "ref.citation"]  # `shape` is an attribute of several classes
+suppress_warnings = [
+    "config.cache",
+    "ref.python",
+    "ref.citation",
+]  # `shape` is an attribute of several classes
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",

@@ -22,7 +22,9 @@ def run():
     naive = ew.play(uniform_pairs(200, budget=20_000, rng=0), PopulationOracle(visitors, rng=1))
     for name, result in (("best_pair", found), ("uniform", naive)):
         i, j = result.pair
-        print(f"{name:10} shows {i} and {j}: neither is clicked in {losses[i, j]:.1%} of the visits,")
+        print(
+            f"{name:10} shows {i} and {j}: neither is clicked in {losses[i, j]:.1%} of the visits,"
+        )
         print(f"{'':10} {regret(losses, result.pair):.1%} more than for the best pair")
     print(found.certificate)
     return regret(losses, found.pair), regret(losses, naive.pair)

@@ -14,7 +14,9 @@ from entrywise import metrics
 
 def run():
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((301, 3)) @ rng.standard_normal((3, 120)) + rng.standard_normal((301, 1))
+    A = rng.standard_normal((301, 3)) @ rng.standard_normal((3, 120)) + rng.standard_normal(
+        (301, 1)
+    )
     Y = A + 0.3 * rng.standard_normal(A.shape)  # what an instrument would say
     known = rng.random(A.shape) < 0.33
 
@@ -29,7 +31,9 @@ def run():
 
     new = found.fold_in(ew.Observations.from_dense(np.where(known, Y, np.nan)[300:]))
     error = metrics.rmse(new.to_dense(), A[300:])
-    print(f"a new row, from {int(new.row_counts[0])} entries: error {error:.3f} against a spread of {A[300].std():.3f}")
+    print(
+        f"a new row, from {int(new.row_counts[0])} entries: error {error:.3f} against a spread of {A[300].std():.3f}"
+    )
     return covered, error
 
 

@@ -26,8 +26,13 @@ def run(seed: int = 0) -> dict[str, float]:
     _, vote, _ = majority_vote(item, worker, label)
     low, high = found.interval(0.95)
     for w in np.argsort(found.workers):
-        print(f"worker {found.workers[w]:2d}: {found.skill[w]:.2f} in [{low[w]:.2f}, {high[w]:.2f}]  {found.kinds[w]}")
-    shares = {"vote": float(np.mean(vote == truth)), "consensus": float(np.mean(found.labels == truth))}
+        print(
+            f"worker {found.workers[w]:2d}: {found.skill[w]:.2f} in [{low[w]:.2f}, {high[w]:.2f}]  {found.kinds[w]}"
+        )
+    shares = {
+        "vote": float(np.mean(vote == truth)),
+        "consensus": float(np.mean(found.labels == truth)),
+    }
     print(
         f"right labels: vote {shares['vote']:.3f}, consensus {shares['consensus']:.3f}; model: {found.report['model']}"
     )

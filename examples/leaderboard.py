@@ -16,15 +16,21 @@ from entrywise.oracles import MatrixOracle
 def run():
     rng = np.random.default_rng(0)
     truth = (
-        0.6 + 0.1 * rng.standard_normal((30, 1)) + rng.standard_normal((30, 2)) @ rng.standard_normal((2, 60)) * 0.05
+        0.6
+        + 0.1 * rng.standard_normal((30, 1))
+        + rng.standard_normal((30, 2)) @ rng.standard_normal((2, 60)) * 0.05
     )
     price = rng.lognormal(0, 1, (1, 60))
     budget = 0.2 * 30 * price.sum()
-    buying = ew.Run(most_informative(truth.shape, ew.Prices(price), budget=budget, rank=2, goal="scores", rng=1))
+    buying = ew.Run(
+        most_informative(truth.shape, ew.Prices(price), budget=budget, rank=2, goal="scores", rng=1)
+    )
     found = ew.play(buying, MatrixOracle(truth, 0.02, 2))
     board = scores(found, Bought.from_run(buying))
     right = np.corrcoef(board.mean, truth.mean(axis=1))[0, 1]
-    print(f"spent {found.cost:.0f} of {30 * price.sum():.0f}; scores correlate {right:.3f} with the truth")
+    print(
+        f"spent {found.cost:.0f} of {30 * price.sum():.0f}; scores correlate {right:.3f} with the truth"
+    )
     print("the three best:", board.order[:3], "truly:", np.argsort(-truth.mean(axis=1))[:3])
     return right
 

@@ -22,7 +22,9 @@ def run():
     sales = 100.0 * np.outer(shops, products)
     known = rng.random(sales.shape) < 0.08
     known[5] = False  # a shop that has just opened
-    seen = ew.Observations.from_dense(np.where(known, sales + 2.0 * rng.standard_normal(sales.shape), np.nan))
+    seen = ew.Observations.from_dense(
+        np.where(known, sales + 2.0 * rng.standard_normal(sales.shape), np.nan)
+    )
 
     # %%
     # Complete what can be completed. The new shop cannot: its cells are NaN, and one cell is named that would link it.
@@ -45,7 +47,12 @@ def run():
     bought = ew.play(plan, MatrixOracle(sales, noise=2.0, rng=1))
     chosen = np.linalg.norm(bought.to_dense() - sales) / np.linalg.norm(sales)
     print(f"{bought.cost:.0f} cells chosen: all determined, relative error {chosen:.4f}")
-    return {"error": float(error), "covered": covered, "chosen": float(chosen), "linking": len(found.report["connect"])}
+    return {
+        "error": float(error),
+        "covered": covered,
+        "chosen": float(chosen),
+        "linking": len(found.report["connect"]),
+    }
 
 
 if __name__ == "__main__":

@@ -19,7 +19,10 @@ def run(seed: int = 0) -> dict[str, float]:
     a = rng.integers(0, n, t)
     b = (a + rng.integers(1, n, t)) % n
     won = rng.random(t) < 1 / (1 + np.exp(taste[b] - taste[a]))
-    winner = [f"recipe {x}" for x in np.where(won, a, b)] + ["soup x", "soup y"]  # the soups met nobody else
+    winner = [f"recipe {x}" for x in np.where(won, a, b)] + [
+        "soup x",
+        "soup y",
+    ]  # the soups met nobody else
     loser = [f"recipe {x}" for x in np.where(won, b, a)] + ["soup y", "soup x"]
 
     found = rank(winner, loser)
@@ -30,7 +33,11 @@ def run(seed: int = 0) -> dict[str, float]:
     chance, least, most = found.compare(first, second)
     print(f"{first} beats {second} with chance {chance:.2f}, between {least:.2f} and {most:.2f}")
     print(f"{found.report['components']} components were never compared with each other")
-    recipes = [(k, int(name.split()[1])) for k, name in enumerate(found.items.tolist()) if name.startswith("recipe")]
+    recipes = [
+        (k, int(name.split()[1]))
+        for k, name in enumerate(found.items.tolist())
+        if name.startswith("recipe")
+    ]
     at, who = np.array(recipes).T
     true = taste[who] - taste[who].mean()
     return {

@@ -26,7 +26,9 @@ def run():
         wrong, turn = None, 0
         while not ew.Study.open(database, "similarity").finished:
             worker = f"bench-{turn % 2}"
-            study = ew.Study.open(database, "similarity")  # each turn might be another program, on another day
+            study = ew.Study.open(
+                database, "similarity"
+            )  # each turn might be another program, on another day
             answers = [(q.id, float(truth[q.index])) for q in study.ask(7, worker)]
             if wrong is None:  # a slip of the pen
                 wrong, right = answers[0]
@@ -42,7 +44,10 @@ def run():
     print(
         f"rank {found.rank} after {turn} turns, {found.cost:.0f} of {20 * 21 // 2} entries bought, largest error {error:.1e}"
     )
-    print("corrected:", [(line["id"], line["value"], line["what"]) for line in log if line["id"] == wrong])
+    print(
+        "corrected:",
+        [(line["id"], line["value"], line["what"]) for line in log if line["id"] == wrong],
+    )
     return found.rank, error
 
 

@@ -24,7 +24,9 @@ def run():
         plan = subspace(60, 2, per_sample=4, budget=16_000, floor=floor, rng=1)
         found = ew.play(plan, StreamOracle(samples))
         losses[name] = 1.0 - found.captured(law.moments)
-        print(f"reading {name}: {losses[name]:.5f} of the best variance lost, {found.cost:.0f} readings")
+        print(
+            f"reading {name}: {losses[name]:.5f} of the best variance lost, {found.cost:.0f} readings"
+        )
 
     # readings that somebody else took: a table with holes
     rng = np.random.default_rng(1)

@@ -10,7 +10,7 @@ import numpy as np
 
 import entrywise as ew
 from entrywise.active import literal_noisy_cur, noisy_cur
-from entrywise.active.forecast import forecast
+from entrywise.active.two_cost.forecast import forecast
 from entrywise.oracles import TwoCostOracle
 
 
@@ -21,7 +21,15 @@ def run():
     scores = 5 + rng.standard_normal((answers, 3)) @ rng.standard_normal((3, models)) / 3
     prices, noise, budget = ew.Prices(column=16, entry=1), {"column": 0.22, "entry": 0.1}, 720
 
-    expected = forecast("noisy-cur", shape=scores.shape, prices=prices, noise=noise, budget=budget, rank=3, signal=0.58)
+    expected = forecast(
+        "noisy-cur",
+        shape=scores.shape,
+        prices=prices,
+        noise=noise,
+        budget=budget,
+        rank=3,
+        signal=0.58,
+    )
     print(dict(zip(expected.columns, expected.rows[0], strict=True)))
 
     errors = []
@@ -29,10 +37,16 @@ def run():
         noisy_cur(scores.shape, prices, noise=noise, budget=budget, rng=0),
         literal_noisy_cur(scores.shape, prices, columns=expected.rows[0][1], budget=budget, rng=0),
     ):
-        oracle = TwoCostOracle(scores, column_noise=noise["column"], entry_noise=noise["entry"], rng=1)
+        oracle = TwoCostOracle(
+            scores, column_noise=noise["column"], entry_noise=noise["entry"], rng=1
+        )
         found = ew.play(plan, oracle)
-        errors.append(100 * float(np.linalg.norm(found.to_dense() - scores) / np.linalg.norm(scores)))
-        print(f"{plan.name}: {found.report['columns']} columns, {found.cost:g} spent, error {errors[-1]:.2f} %")
+        errors.append(
+            100 * float(np.linalg.norm(found.to_dense() - scores) / np.linalg.norm(scores))
+        )
+        print(
+            f"{plan.name}: {found.report['columns']} columns, {found.cost:g} spent, error {errors[-1]:.2f} %"
+        )
 
     found = ew.play(noisy_cur(scores.shape, prices, noise=noise, budget=budget, rng=0), oracle)
     low, high = found.interval(np.arange(5), 7, 0.9, of="truth")

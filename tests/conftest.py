@@ -11,7 +11,10 @@ from hypothesis import HealthCheck, settings
 from databases import database_url, desk, own_server, postgres_url  # noqa: F401  fixtures of every test of studies
 
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    "ci",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("ci")
 

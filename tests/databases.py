@@ -61,7 +61,11 @@ def own_server():
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request, tmp_path):
     """A file of SQLite, then the URL of a PostgreSQL server."""
-    return str(tmp_path / "lab.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    return (
+        str(tmp_path / "lab.db")
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres_url")
+    )
 
 
 @pytest.fixture

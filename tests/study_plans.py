@@ -23,7 +23,12 @@ def repeated(n, *, times=3, rng=None):
         answers = yield Batch(np.repeat(np.arange(n), times), np.repeat(np.arange(n), times))
         means = answers.reshape(n, times).mean(axis=1)
         k = int(answers.reshape(n, times).std(axis=1).argmax())
-        more = yield Batch(np.full(2, k), np.full(2, k), arm=np.array(["again", "again"]), probability=np.full(2, 0.5))
+        more = yield Batch(
+            np.full(2, k),
+            np.full(2, k),
+            arm=np.array(["again", "again"]),
+            probability=np.full(2, 0.5),
+        )
         means[k] = more.mean()
     except Exhausted:
         pass
@@ -58,7 +63,11 @@ def staged(n, *, stages=6, rng=None, resume=None):
     """Ask for a random entry a stage, and keep a checkpoint before each."""
     total, first = np.zeros(1), 0
     if resume is not None:
-        total, first, rng = resume.arrays["total"].copy(), int(resume.arrays["stage"]), resume.generator()
+        total, first, rng = (
+            resume.arrays["total"].copy(),
+            int(resume.arrays["stage"]),
+            resume.generator(),
+        )
     try:
         for stage in range(first, stages):
             yield Checkpoint({"total": total, "stage": np.array(stage)}, rng)

@@ -44,7 +44,9 @@ def test_theorem_3_1_and_its_corollaries():
 
 @given(st.floats(0.01, 1.0), st.integers(2, 5000), st.integers(0, 100))
 def test_the_sharper_bound_is_never_above_theorem_3_1(gamma, n, violations):
-    assert updates_bound(n, gamma, gamma, violations=violations) <= winnow_bound(n, gamma, violations) * (1 + 1e-9)
+    assert updates_bound(n, gamma, gamma, violations=violations) <= winnow_bound(
+        n, gamma, violations
+    ) * (1 + 1e-9)
 
 
 def test_slack_has_a_limit():
@@ -95,7 +97,9 @@ def test_biclusters_are_as_simple_as_lemma_5_2_says(k, l):
     squared, kernel = task_complexity(U)
     assert squared <= min(k, l) + 1e-4
     assert squared <= trace_norm_bound(U) ** 2
-    assert novikoff(kernel + 1e-6 * np.eye(10), margin_complexity(U).values).max() <= squared * 1.01  # Proposition 4.1
+    assert (
+        novikoff(kernel + 1e-6 * np.eye(10), margin_complexity(U).values).max() <= squared * 1.01
+    )  # Proposition 4.1
 
 
 def test_margin_complexity_of_a_part_is_no_larger():
@@ -113,12 +117,16 @@ def test_graph_labelings_are_below_the_resistance_bound():
     assert margin_complexity(labelings).complexity ** 2 <= bound
     R = np.linalg.pinv(np.diag(PATH.sum(0)) - PATH).diagonal().max()
     assert bound == pytest.approx((1 + 2 * math.sqrt(R)) ** 2)
-    assert novikoff(graph_kernel(PATH), labelings).max() <= (4 + 1 / R) * 2 * R + 1e-9  # the paper's kernel, R doubled
+    assert (
+        novikoff(graph_kernel(PATH), labelings).max() <= (4 + 1 / R) * 2 * R + 1e-9
+    )  # the paper's kernel, R doubled
 
 
 def test_kernel_perceptron_stays_below_novikoff():
     rng = np.random.default_rng(0)
-    labelings = np.array([np.where(np.arange(12) < k, 1, -1) * s for k in (2, 5, 6, 10) for s in (1, -1)])
+    labelings = np.array(
+        [np.where(np.arange(12) < k, 1, -1) * s for k in (2, 5, 6, 10) for s in (1, -1)]
+    )
     K = graph_kernel(PATH)
     limit = novikoff(K, labelings)
     for i in range(len(labelings)):

@@ -37,7 +37,9 @@ def test_lemma_4_1_covers_and_tight_is_smaller(tight, symmetric):
         misses += np.linalg.norm(X - P, 2) > bound
         shift = max(shift, abs(np.linalg.svd(X)[1][-1] - np.linalg.svd(P)[1][-1]))
     assert misses <= 400 * delta
-    assert bounds.spectral_deviation(counts, delta, tight=True) < bounds.spectral_deviation(counts, delta)
+    assert bounds.spectral_deviation(counts, delta, tight=True) < bounds.spectral_deviation(
+        counts, delta
+    )
     if not tight:
         assert shift <= bound
 
@@ -47,14 +49,23 @@ def test_lemma_4_1_by_hand():
     expected = 2 * log / (3 * 50) + np.sqrt(log / 2 * 9 / 50)
     assert bounds.spectral_deviation(np.full((3, 3), 50), 0.05) == pytest.approx(expected)
     expected = 2 * log / (3 * 50) + np.sqrt(log / 2 * 3 / 50)
-    assert bounds.spectral_deviation(np.full((3, 3), 50), 0.05, tight=True) == pytest.approx(expected)
+    assert bounds.spectral_deviation(np.full((3, 3), 50), 0.05, tight=True) == pytest.approx(
+        expected
+    )
 
 
 def test_lemma_4_2_grows_as_it_says():
-    few, many = bounds.elimination_queries([0.4] * 9, 2, 0.05), bounds.elimination_queries([0.2] * 9, 2, 0.05)
+    few, many = (
+        bounds.elimination_queries([0.4] * 9, 2, 0.05),
+        bounds.elimination_queries([0.2] * 9, 2, 0.05),
+    )
     assert 3.5 < many / few < 6  # 1 / gap^2, and logarithms
     rounds = bounds.elimination_rounds(0.3, 3, 50, 0.05)
-    assert bounds.elimination_rounds(0.3, 3, 50, 0.05) == rounds > bounds.elimination_rounds(0.3, 2, 50, 0.05)
+    assert (
+        bounds.elimination_rounds(0.3, 3, 50, 0.05)
+        == rounds
+        > bounds.elimination_rounds(0.3, 2, 50, 0.05)
+    )
     assert bounds.elimination_queries([], 2, 0.05) == 0
 
 
@@ -84,9 +95,9 @@ def test_constants_of_a_unit_block():
 def test_forecast_counts_selection_too():
     without = bounds.forecast(20, 3, 0.2, 0.05)
     whole = bounds.forecast(20, 3, 0.2, 0.05, gaps=[[0.1] * 18, [0.05] * 17])
-    assert whole - without == bounds.elimination_queries([0.1] * 18, 2, 0.05 / 6) + bounds.elimination_queries(
-        [0.05] * 17, 3, 0.05 / 6
-    )
+    assert whole - without == bounds.elimination_queries(
+        [0.1] * 18, 2, 0.05 / 6
+    ) + bounds.elimination_queries([0.05] * 17, 3, 0.05 / 6)
 
 
 def test_coin_upper_covers():

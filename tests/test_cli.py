@@ -20,7 +20,9 @@ def entrywise(*args, **extra):
 
 
 def test_the_demo_shows_what_it_promises(tmp_path):
-    done = entrywise("demo", "kernel", "--columns", 20, "--format", "json", "--out", tmp_path / "demo.png")
+    done = entrywise(
+        "demo", "kernel", "--columns", 20, "--format", "json", "--out", tmp_path / "demo.png"
+    )
     assert done.returncode == 0, done.stderr
     rows = {row["rule"]: row for row in json.loads(done.stdout)}
     greedy, random = rows["adaptive (greedy)"], rows["random columns"]
@@ -37,7 +39,9 @@ def test_kernel_writes_factors(tmp_path):
     np.save(tmp_path / "p.npy", X)
     np.savetxt(tmp_path / "p.csv", X, delimiter=",", header="x,y", comments="")
     for name in ("p.npy", "p.csv"):
-        done = entrywise("kernel", tmp_path / name, "--max-error", 0.05, "--gamma", 0.5, "--format", "json")
+        done = entrywise(
+            "kernel", tmp_path / name, "--max-error", 0.05, "--gamma", 0.5, "--format", "json"
+        )
         assert done.returncode == 0, done.stderr
         row = json.loads(done.stdout)[0]
         found = PSDFactor.load(row["factor"])
@@ -45,7 +49,14 @@ def test_kernel_writes_factors(tmp_path):
         assert np.abs(K - found.to_dense()).max() <= 0.05 + 1e-6
         assert row["entries"] == found.cost
     stdin = entrywise(
-        "kernel", "-", "--rank", 3, "--format", "csv", input=(tmp_path / "p.csv").read_text(), cwd=tmp_path
+        "kernel",
+        "-",
+        "--rank",
+        3,
+        "--format",
+        "csv",
+        input=(tmp_path / "p.csv").read_text(),
+        cwd=tmp_path,
     )
     assert stdin.stdout.splitlines()[1].startswith("60,3,")
     exhausted = entrywise("kernel", tmp_path / "p.npy", "--budget", 200, "--format", "json")

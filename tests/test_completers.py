@@ -20,7 +20,9 @@ COMPLETERS = [
 ] + [
     pytest.param(partial(low_rank, rank=2), "known_entries", id="low-rank given"),
     pytest.param(soft_impute, "known_entries", id="soft-impute chosen"),
-    pytest.param(partial(nuclear_norm, max_error=1.0), "known_entries", id="nuclear-norm constrained"),
+    pytest.param(
+        partial(nuclear_norm, max_error=1.0), "known_entries", id="nuclear-norm constrained"
+    ),
     pytest.param(conformal, "known_entries", id="conformal"),
     pytest.param(complete, "known_entries", id="complete"),
 ]

@@ -44,7 +44,10 @@ def test_a_half_sweep_is_the_dense_posterior(each_noise, exact):
     fit.cols.average = fit.cols.cov.mean(axis=0)
     prior_mean, prior_cov, t2 = rng.standard_normal(k + 1), np.diag([1.0, 2.0, 0.5]), fit.t2
     fit.rows.prior_mean, fit.rows.prior_cov = prior_mean, prior_cov
-    Z, C = fit.cols.mean, fit.cols.cov if exact else np.broadcast_to(fit.cols.average, fit.cols.cov.shape)
+    Z, C = (
+        fit.cols.mean,
+        fit.cols.cov if exact else np.broadcast_to(fit.cols.average, fit.cols.cov.shape),
+    )
     fit._half(fit.rows, fit.cols, keep=True)
     squares = weights = 0.0
     for row in range(m):
@@ -86,8 +89,12 @@ def test_variance_is_that_of_draws_from_the_posterior():
     found = low_rank(seen, 2)
     rng = np.random.default_rng(0)
     i, j = 3, 7
-    x = rng.multivariate_normal(np.r_[found.left[i], found.row_offset[i]], found.row_cov[i], 200_000)
-    z = rng.multivariate_normal(np.r_[found.right[j], found.col_offset[j]], found.col_cov[j], 200_000)
+    x = rng.multivariate_normal(
+        np.r_[found.left[i], found.row_offset[i]], found.row_cov[i], 200_000
+    )
+    z = rng.multivariate_normal(
+        np.r_[found.right[j], found.col_offset[j]], found.col_cov[j], 200_000
+    )
     draws = (x[:, :2] * z[:, :2]).sum(axis=1) + x[:, 2] + z[:, 2] + found.offset
     assert found.entry(i, j) == pytest.approx(draws.mean(), abs=5e-3)
     assert float(found.variance(i, j)) == pytest.approx(draws.var(), rel=0.02)
@@ -133,9 +140,16 @@ def test_a_repeated_entry_counts_as_often_as_it_is_listed():
     A, _, seen = problem(50, 40, 1, 0.4, 0.0, 9)
     y = seen.values[:, None] + 0.5 * rng.standard_normal((len(seen), 4))
     listed = Observations.from_triplets(
-        np.repeat(seen.rows, 4), np.repeat(seen.cols, 4), y.ravel(), seen.shape, noise=0.5, duplicates="keep"
+        np.repeat(seen.rows, 4),
+        np.repeat(seen.cols, 4),
+        y.ravel(),
+        seen.shape,
+        noise=0.5,
+        duplicates="keep",
     )
-    averaged = Observations.from_triplets(seen.rows, seen.cols, y.mean(axis=1), seen.shape, noise=0.25)
+    averaged = Observations.from_triplets(
+        seen.rows, seen.cols, y.mean(axis=1), seen.shape, noise=0.25
+    )
     a, b = (low_rank(o, 1, tol=1e-7, sweeps=300) for o in (listed, averaged))
     # not equal: repeats cannot tell lack of fit from noise apart in the same way, but nearly
     assert rmse(a.to_dense(), b.to_dense()) < 0.02
@@ -171,7 +185,9 @@ def test_average_covariances_lose_nothing():
     average = low_rank(seen)
     assert average.rank == exact.rank
     assert average.row_cov.shape == exact.row_cov.shape
-    assert rmse(average.to_dense()[~mask], A[~mask]) < 1.03 * rmse(exact.to_dense()[~mask], A[~mask])
+    assert rmse(average.to_dense()[~mask], A[~mask]) < 1.03 * rmse(
+        exact.to_dense()[~mask], A[~mask]
+    )
     ratio = average.variance([3, 4], [5, 6]) / exact.variance([3, 4], [5, 6])
     assert np.all((ratio > 0.7) & (ratio < 1.4))
 
@@ -192,10 +208,14 @@ def test_lines_with_nothing_known_get_the_prior_and_are_counted():
 def test_units_do_not_matter(scale):
     _, _, seen = problem(60, 40, 2, 0.5, 0.2, 14)
     one = low_rank(seen)
-    other = low_rank(Observations.from_triplets(seen.rows, seen.cols, scale * seen.values, seen.shape))
+    other = low_rank(
+        Observations.from_triplets(seen.rows, seen.cols, scale * seen.values, seen.shape)
+    )
     assert other.rank == one.rank
     np.testing.assert_allclose(other.to_dense() / scale, one.to_dense(), rtol=1e-6)
-    np.testing.assert_allclose(np.sqrt(other.variance(0, 0)) / scale, np.sqrt(one.variance(0, 0)), rtol=1e-5)
+    np.testing.assert_allclose(
+        np.sqrt(other.variance(0, 0)) / scale, np.sqrt(one.variance(0, 0)), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +254,9 @@ def test_anything_small_is_completed_with_finite_numbers(m, n, rank, seed, share
     rng = np.random.default_rng(seed)
     count = max(1, int(share * m * n))
     at = rng.permutation(m * n)[:count]
-    seen = Observations.from_triplets(at // n, at % n, rng.integers(-2, 3, count).astype(float), (m, n))
+    seen = Observations.from_triplets(
+        at // n, at % n, rng.integers(-2, 3, count).astype(float), (m, n)
+    )
     found = low_rank(seen, min(rank, m, n))
     assert np.all(np.isfinite(found.to_dense()))
     assert np.all(np.isfinite(found.variance(np.arange(m)[:, None], np.arange(n))))
@@ -281,10 +303,16 @@ def test_folding_in_a_row_is_nearly_fitting_with_it():
 
 def test_folding_in_matches_labels_and_refuses_strangers():
     _, _, seen = problem(20, 4, 1, 0.9, 0.1, 17)
-    named = Observations.from_triplets(seen.rows, seen.cols, seen.values, seen.shape, col_labels=list("abcd"))
+    named = Observations.from_triplets(
+        seen.rows, seen.cols, seen.values, seen.shape, col_labels=list("abcd")
+    )
     found = low_rank(named, 1)
-    straight = found.fold_in(Observations.from_triplets([0, 0], [1, 3], [1.0, 2.0], (1, 4), col_labels=list("abcd")))
-    mixed = found.fold_in(Observations.from_triplets([0, 0], [1, 0], [1.0, 2.0], (1, 2), col_labels=list("db")))
+    straight = found.fold_in(
+        Observations.from_triplets([0, 0], [1, 3], [1.0, 2.0], (1, 4), col_labels=list("abcd"))
+    )
+    mixed = found.fold_in(
+        Observations.from_triplets([0, 0], [1, 0], [1.0, 2.0], (1, 2), col_labels=list("db"))
+    )
     np.testing.assert_allclose(mixed.left, straight.left)
     assert straight.row_counts[0] == 2
     with pytest.raises(DataError, match="no column is called 'z'"):
@@ -292,7 +320,9 @@ def test_folding_in_matches_labels_and_refuses_strangers():
     with pytest.raises(DataError, match="must have shape"):
         low_rank(seen, 1).fold_in(Observations.from_triplets([0], [0], [1.0], (1, 9)))
     with pytest.raises(ParameterError, match="no prior"):
-        LowRank(np.ones((2, 1)), np.ones((2, 1))).fold_in(Observations.from_triplets([0], [0], [1.0], (1, 2)))
+        LowRank(np.ones((2, 1)), np.ones((2, 1))).fold_in(
+            Observations.from_triplets([0], [0], [1.0], (1, 2))
+        )
 
 
 @pytest.mark.parametrize("completer", [low_rank, soft_impute])
@@ -301,7 +331,10 @@ def test_conformal_intervals_cover(completer):
     for seed in range(3):
         A, mask, seen = problem(100, 70, 2, 0.4, 0.3, 20 + seed)
         found = conformal(
-            seen, completer, rng=seed, **({"max_rank": 6, "penalty": 3.0} if completer is soft_impute else {})
+            seen,
+            completer,
+            rng=seed,
+            **({"max_rank": 6, "penalty": 3.0} if completer is soft_impute else {}),
         )
         i, j = np.nonzero(~mask)
         y = A[i, j] + 0.3 * np.random.default_rng(seed).standard_normal(len(i))
@@ -314,10 +347,14 @@ def test_conformal_intervals_cover(completer):
 
 def test_split_conformal_rank_is_the_textbook_one():
     found = LowRank(np.zeros((1, 1)), np.zeros((99, 1)))
-    held = Observations.from_triplets(np.zeros(99, int), np.arange(99), np.arange(1.0, 100.0), (1, 99))
+    held = Observations.from_triplets(
+        np.zeros(99, int), np.arange(99), np.arange(1.0, 100.0), (1, 99)
+    )
     found = calibrate(found, held)
     assert found.interval(0, 0, 0.9).high == 90.0  # ceil(100 * 0.9)
-    assert found.interval(0, 0, 0.999).high >= 99.0  # too few: the Gaussian fallback, never below the largest
+    assert (
+        found.interval(0, 0, 0.999).high >= 99.0
+    )  # too few: the Gaussian fallback, never below the largest
     with pytest.raises(ParameterError, match="level"):
         found.interval(0, 0, 1.0)
     with pytest.raises(ParameterError, match="no uncertainty"):
@@ -344,7 +381,9 @@ def test_saving_keeps_the_posterior(tmp_path):
     found.save(tmp_path / "found.npz")
     again = LowRank.load(tmp_path / "found.npz")
     for level in (0.5, 0.9):
-        np.testing.assert_array_equal(again.interval(0, [1, 2], level), found.interval(0, [1, 2], level))
+        np.testing.assert_array_equal(
+            again.interval(0, [1, 2], level), found.interval(0, [1, 2], level)
+        )
     assert again.row_labels == found.row_labels
     assert again.col_labels is None
     assert again.report["rank"] == found.rank

@@ -30,7 +30,10 @@ def cvx(seen, penalty=None, max_error=None, weights=None):
     M = cp.Variable(seen.shape)
     w = np.ones(len(seen)) if weights is None else weights
     r = cp.hstack(
-        [np.sqrt(w[t]) * (M[int(seen.rows[t]), int(seen.cols[t])] - seen.values[t]) for t in range(len(seen))]
+        [
+            np.sqrt(w[t]) * (M[int(seen.rows[t]), int(seen.cols[t])] - seen.values[t])
+            for t in range(len(seen))
+        ]
     )
     if penalty is not None:
         problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(r) + penalty * cp.normNuc(M)))
@@ -84,7 +87,10 @@ def test_the_gap_certifies_how_far_the_objective_is_from_the_minimum():
     best = nuclear_norm(seen, penalty=0.4, gap=1e-10).report["objective"]
     rough = nuclear_norm(seen, penalty=0.4, gap=1e-2)
     assert rough.certificate is not None
-    assert rough.report["objective"] - best <= rough.certificate.value * rough.report["objective"] + 1e-9
+    assert (
+        rough.report["objective"] - best
+        <= rough.certificate.value * rough.report["objective"] + 1e-9
+    )
 
 
 def test_alternating_least_squares_is_a_stationary_point_of_its_objective():
@@ -153,7 +159,10 @@ def test_penalties_chosen_on_held_out_entries_are_near_the_best():
     ):
         chosen = find()
         error = np.sqrt(np.mean((chosen.to_dense() - A) ** 2))
-        others = [np.sqrt(np.mean((find(chosen.report["penalty"] * f).to_dense() - A) ** 2)) for f in (0.2, 5.0)]
+        others = [
+            np.sqrt(np.mean((find(chosen.report["penalty"] * f).to_dense() - A) ** 2))
+            for f in (0.2, 5.0)
+        ]
         assert error < 1.15 * min(others)
 
 
@@ -187,10 +196,21 @@ def test_bad_parameters_are_refused_with_their_name(call, words):
 
 @pytest.mark.parametrize(
     "call",
-    [soft_impute, nuclear_norm, optspace, lambda o: iterative_svd(o, 1), lambda o: alternating_least_squares(o, 1)],
+    [
+        soft_impute,
+        nuclear_norm,
+        optspace,
+        lambda o: iterative_svd(o, 1),
+        lambda o: alternating_least_squares(o, 1),
+    ],
 )
 def test_edges(call):
-    for X in (np.zeros((4, 3)), np.full((5, 4), 2.5), np.arange(6.0).reshape(1, 6), 1e150 * np.ones((3, 3))):
+    for X in (
+        np.zeros((4, 3)),
+        np.full((5, 4), 2.5),
+        np.arange(6.0).reshape(1, 6),
+        1e150 * np.ones((3, 3)),
+    ):
         found = call(Observations.from_dense(X))
         assert found.shape == X.shape
         assert np.all(np.isfinite(found.to_dense()))

@@ -53,7 +53,10 @@ def test_every_unknown_cell_with_its_interval(call, ratings):
     lines = list(csv.DictReader(io.StringIO(out)))
     seen = ew.read(path)
     assert len(lines) == 40 * 12 - len(seen)
-    inside = [float(x["low"]) <= A[int(x["row"][1:]), int(x["col"][1:])] <= float(x["high"]) for x in lines]
+    inside = [
+        float(x["low"]) <= A[int(x["row"][1:]), int(x["col"][1:])] <= float(x["high"])
+        for x in lines
+    ]
     assert np.mean(inside) > 0.8
     assert "40 x 12" in err
     assert "low-rank, rank 2" in err
@@ -65,7 +68,15 @@ def test_pairs_top_json_and_saving(call, ratings, tmp_path):
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("user,film\nu00,f01\nu05,f11\n")
     code, out, err = call(
-        "complete", path, "--pairs", pairs, "--format", "json", "--quiet", "--save", tmp_path / "m.npz"
+        "complete",
+        path,
+        "--pairs",
+        pairs,
+        "--format",
+        "json",
+        "--quiet",
+        "--save",
+        tmp_path / "m.npz",
     )
     assert (code, err) == (0, "")
     assert [(x["row"], x["col"]) for x in json.loads(out)] == [("u00", "f01"), ("u05", "f11")]
@@ -96,7 +107,15 @@ def test_lines_with_nothing_known_are_left_empty(call, tmp_path):
     lines = [",".join(["row", *(f"c{j}" for j in range(8))])]
     for i in range(12):
         lines.append(
-            ",".join([f"r{i}", *("" if i == 3 or j == 5 or (i + j) % 4 == 0 else f"{A[i, j]}" for j in range(8))])
+            ",".join(
+                [
+                    f"r{i}",
+                    *(
+                        "" if i == 3 or j == 5 or (i + j) % 4 == 0 else f"{A[i, j]}"
+                        for j in range(8)
+                    ),
+                ]
+            )
         )
     path = tmp_path / "wide.csv"
     path.write_text("\n".join(lines) + "\n")
@@ -184,7 +203,9 @@ def test_what_people_have_is_taken():
     i, j, y = [0, 0, 1, 1, 2], [0, 1, 0, 1, 1], [1.0, 2.0, 2.0, 4.0, 6.0]
     dense = np.full((3, 2), np.nan)
     dense[i, j] = y
-    frame = pl.DataFrame({"row": ["a", "a", "b", "b", "c"], "col": ["p", "q", "p", "q", "q"], "value": y})
+    frame = pl.DataFrame(
+        {"row": ["a", "a", "b", "b", "c"], "col": ["p", "q", "p", "q", "q"], "value": y}
+    )
     for given in (
         dense,
         coo_array((y, (i, j)), shape=(3, 2)),

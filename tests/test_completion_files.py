@@ -22,7 +22,9 @@ def write(folder, name, text):
 
 
 def test_labels_are_text_whatever_they_look_like(tmp_path):
-    path = write(tmp_path, "a.csv", 'who,what,value\n007,"a ""b"", c",1\n7,"a ""b"", c",2.5\n7,é,-3e2\n')
+    path = write(
+        tmp_path, "a.csv", 'who,what,value\n007,"a ""b"", c",1\n7,"a ""b"", c",2.5\n7,é,-3e2\n'
+    )
     seen = ew.read(path)
     assert seen.row_labels == ("007", "7")
     assert seen.col_labels == ('a "b", c', "é")
@@ -54,9 +56,16 @@ def test_binary_files(tmp_path):
     np.save(tmp_path / "a.npy", X)
     np.savez(tmp_path / "b.npz", anything=X)
     sp.save_npz(
-        tmp_path / "c.npz", sp.coo_array(([1.0, 0.0, 2.0, 5.0], ([0, 0, 1, 1], [0, 2, 1, 2])), shape=(2, 3)).tocsr()
+        tmp_path / "c.npz",
+        sp.coo_array(([1.0, 0.0, 2.0, 5.0], ([0, 0, 1, 1], [0, 2, 1, 2])), shape=(2, 3)).tocsr(),
     )
-    np.savez(tmp_path / "d.npz", rows=[0, 0, 1, 1], cols=[0, 2, 1, 2], values=[1.0, 0.0, 2.0, 5.0], shape=(2, 3))
+    np.savez(
+        tmp_path / "d.npz",
+        rows=[0, 0, 1, 1],
+        cols=[0, 2, 1, 2],
+        values=[1.0, 0.0, 2.0, 5.0],
+        shape=(2, 3),
+    )
     with gzip.open(tmp_path / "e.npy.gz", "wb") as file:
         np.save(file, X)
     pl.DataFrame(
@@ -123,7 +132,9 @@ def test_wrong_options(tmp_path):
 
 
 def test_metrics():
-    found = ew.LowRank(np.ones((4, 1)), np.ones((5, 1)), scores=np.linspace(0.1, 1.0, 99), row_counts=np.arange(4))
+    found = ew.LowRank(
+        np.ones((4, 1)), np.ones((5, 1)), scores=np.linspace(0.1, 1.0, 99), row_counts=np.arange(4)
+    )
     truth = ew.Observations.from_triplets([0, 1, 2, 3], [0, 1, 2, 3], [1.0, 1.5, 3.0, 1.0], (4, 5))
     assert metrics.rmse(found, truth) == pytest.approx(np.sqrt((0.25 + 4) / 4))
     assert metrics.mae(found, truth) == pytest.approx(2.5 / 4)

@@ -21,7 +21,9 @@ from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.linalg import _jit_crowd as jit
 
 
-def crowd(seed, n=300, skills=(0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.15), votes=5, k=2, shares=None):
+def crowd(
+    seed, n=300, skills=(0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.15), votes=5, k=2, shares=None
+):
     """Return (items, workers, labels, truth) of a made one-coin crowd."""
     rng = np.random.default_rng(seed)
     truth = rng.choice(k, n, p=shares)
@@ -101,7 +103,8 @@ def test_a_goal_out_of_reach_ends_a_fit_and_a_fit_can_go_on():
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1, max_size=30), st.sampled_from([1, 10**7])
+    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1, max_size=30),
+    st.sampled_from([1, 10**7]),
 )
 def test_patterns_are_the_distinct_rows(rows, scale):
     votes = scale * np.array(rows)
@@ -123,7 +126,11 @@ def test_left_out_equals_the_posterior_without_that_answer():
             np.exp(0.5 * odds[c, answers.label[c]]) / np.exp(0.5 * odds[c]).sum()
         )
     t = 7
-    others = [s for s in range(answers.start[answers.item[t]], answers.start[answers.item[t] + 1]) if s != t]
+    others = [
+        s
+        for s in range(answers.start[answers.item[t]], answers.start[answers.item[t] + 1])
+        if s != t
+    ]
     score = prior + sum(table[answers.worker[s], answers.label[s]] for s in others)
     np.testing.assert_allclose(odds[t], score - score.max(), atol=1e-12)
 
@@ -134,7 +141,12 @@ def test_digamma(x):
 
 
 @settings(max_examples=25)
-@given(st.lists(st.floats(0.0, 1.0), max_size=60), st.floats(1, 20), st.floats(1, 20), st.sampled_from([2, 5]))
+@given(
+    st.lists(st.floats(0.0, 1.0), max_size=60),
+    st.floats(1, 20),
+    st.floats(1, 20),
+    st.sampled_from([2, 5]),
+)
 def test_skill_moments_equal_fine_quadrature(right, a, b, k):
     r, other = np.array(right), 1.0 / (k - 1)
     x = np.linspace(1e-7, 1 - 1e-7, 40_001)
@@ -183,7 +195,13 @@ def test_rank_one_skills_find_the_chances_and_the_adversary(k):
 
 def test_skills_that_agreement_does_not_determine_are_not_invented():
     # ann and bob share items with each other alone, cat with nobody; dan, eve, flo form a triangle
-    rows = [("1", "ann", "x"), ("1", "bob", "x"), ("2", "ann", "y"), ("2", "bob", "x"), ("3", "cat", "x")]
+    rows = [
+        ("1", "ann", "x"),
+        ("1", "bob", "x"),
+        ("2", "ann", "y"),
+        ("2", "bob", "x"),
+        ("3", "cat", "x"),
+    ]
     rows += [(i, w, "x" if i < "c" else "y") for i in "abcd" for w in ("dan", "eve", "flo")]
     found = consensus(*zip(*rows, strict=True))
     by = dict(zip(found.workers.tolist(), found.skill.tolist(), strict=True))
@@ -194,7 +212,10 @@ def test_skills_that_agreement_does_not_determine_are_not_invented():
     assert sure["a"] > 0.5
     assert found.report["components"] == 2
     assert found.report["workers sharing no item"] == 1
-    assert dict(zip(found.workers.tolist(), found.kinds.tolist(), strict=True))["cat"] == "not comparable"
+    assert (
+        dict(zip(found.workers.tolist(), found.kinds.tolist(), strict=True))["cat"]
+        == "not comparable"
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -211,7 +232,9 @@ def test_few_answers_a_worker_do_not_fall_below_the_vote(k, shares):
     rng = np.random.default_rng(7)
     gains = []
     for seed in range(6):
-        item, worker, label, truth = crowd(seed, n=300, skills=rng.beta(5, 2, 90), votes=3, k=k, shares=shares)
+        item, worker, label, truth = crowd(
+            seed, n=300, skills=rng.beta(5, 2, 90), votes=3, k=k, shares=shares
+        )
         found = consensus(item, worker, label)
         assert "dawid-skene" not in found.report["model"]
         votes = Answers.of(item, worker, label).votes
@@ -225,7 +248,9 @@ def test_classes_with_different_errors_need_confusion_matrices():
     rng = np.random.default_rng(0)
     n, W = 400, 20
     truth, lean = rng.integers(0, 2, n), rng.uniform(-1, 1, W)
-    chance = np.clip(np.column_stack([0.75 + 0.25 * lean, 0.75 - 0.25 * lean]), 0.02, 0.98)  # right on class 0, on 1
+    chance = np.clip(
+        np.column_stack([0.75 + 0.25 * lean, 0.75 - 0.25 * lean]), 0.02, 0.98
+    )  # right on class 0, on 1
     item, worker = np.repeat(np.arange(n), W), np.tile(np.arange(W), n)
     right = rng.random(n * W) < chance[worker, truth[item]]
     found = consensus(item, worker, np.where(right, truth[item], 1 - truth[item]))
@@ -257,7 +282,9 @@ def test_skill_intervals_cover():
 def test_confidence_is_calibrated_on_its_own_model():
     sure, right = [], []
     for seed in range(5):
-        item, worker, label, truth = crowd(seed, n=800, skills=np.random.default_rng(seed).beta(4, 2, 60), votes=4)
+        item, worker, label, truth = crowd(
+            seed, n=800, skills=np.random.default_rng(seed).beta(4, 2, 60), votes=4
+        )
         found = consensus(item, worker, label)
         sure.append(found.confidence)
         right.append(found.labels == truth)
@@ -274,8 +301,20 @@ def test_order_and_names_do_not_matter(seed):
     new_name, new_class = rng.permutation(8), np.array(["yes", "no"])
     again = consensus(item[order], new_name[worker][order], new_class[label][order])
     assert again.report["model"] == plain.report["model"]
-    one = dict(zip(plain.items.tolist(), zip(plain.labels.tolist(), plain.confidence, strict=True), strict=True))
-    two = dict(zip(again.items.tolist(), zip(again.labels.tolist(), again.confidence, strict=True), strict=True))
+    one = dict(
+        zip(
+            plain.items.tolist(),
+            zip(plain.labels.tolist(), plain.confidence, strict=True),
+            strict=True,
+        )
+    )
+    two = dict(
+        zip(
+            again.items.tolist(),
+            zip(again.labels.tolist(), again.confidence, strict=True),
+            strict=True,
+        )
+    )
     for i, (said, sure) in one.items():
         assert two[i][1] == pytest.approx(sure, abs=2e-3)
         if sure > 0.51:
@@ -303,7 +342,9 @@ def test_every_model_can_be_asked_for(model, shares):
 
 
 def test_text_is_never_parsed_and_results_can_be_kept(tmp_path):
-    found = consensus(["01", "1", "01", "1", "01", "1"], list("aabbcc"), ["07", "7", "07", "7", "07", "7"])
+    found = consensus(
+        ["01", "1", "01", "1", "01", "1"], list("aabbcc"), ["07", "7", "07", "7", "07", "7"]
+    )
     assert found.items.tolist() == ["01", "1"]
     assert found.labels.tolist() == ["07", "7"]
     found.save(tmp_path / "found.npz")
@@ -327,7 +368,12 @@ def test_unanimous_answers_with_named_classes():
 @pytest.mark.parametrize(
     ("columns", "extra", "error", "words"),
     [
-        (([1, 2], ["a", "a"], ["x", "y"]), {}, NotIdentifiable, "no item was answered by two workers"),
+        (
+            ([1, 2], ["a", "a"], ["x", "y"]),
+            {},
+            NotIdentifiable,
+            "no item was answered by two workers",
+        ),
         (([1, 1], ["a", "b"], ["x", "x"]), {}, DataError, "two classes or more"),
         (([], [], []), {}, DataError, "no answers"),
         (([1, 1], ["a"], ["x", "y"]), {}, DataError, "equally long"),
@@ -335,7 +381,12 @@ def test_unanimous_answers_with_named_classes():
         (([1, 1], ["a", None], ["x", "y"]), {}, DataError, "must not be missing, number 1 is"),
         (([1.0, float("nan")], ["a", "b"], ["x", "y"]), {}, DataError, "must not be missing"),
         (([1, 1], ["a", "b"], ["x", "y"]), {"classes": ["x", "z"]}, DataError, "'y' is not"),
-        (([1, 1], ["a", "b"], ["x", "y"]), {"classes": ["x", "y", "x"]}, ParameterError, "once each"),
+        (
+            ([1, 1], ["a", "b"], ["x", "y"]),
+            {"classes": ["x", "y", "x"]},
+            ParameterError,
+            "once each",
+        ),
         (([1, 1], ["a", "b"], ["x", "y"]), {"model": "magic"}, ParameterError, "model must be"),
         (([1, 1], ["a", "b"], ["x", "y"]), {"shares": "some"}, ParameterError, "shares must be"),
         (([1, 1], ["a", "b"], ["x", "y"]), {"repeats": "all"}, ParameterError, "repeats must be"),
@@ -370,7 +421,9 @@ def test_crowded_items_are_compared_on_a_part():
     assert len(rank_one_skills(answers, 20.0).skill) == 300
 
 
-@pytest.mark.parametrize(("name", "bar"), [("bluebird", 11.61), ("rte", 7.75), ("dog", 16.24), ("product", 6.53)])
+@pytest.mark.parametrize(
+    ("name", "bar"), [("bluebird", 11.61), ("rte", 7.75), ("dog", 16.24), ("product", 6.53)]
+)
 def test_real_sets(data_folder, name, bar):
     def table(kind):
         with gzip.open(data_folder / "crowdsourcing" / f"{name}_{kind}.csv.gz", "rt") as file:
@@ -403,7 +456,9 @@ def test_command_prints_labels_and_skills(tmp_path):
     assert len(lines) == 81
     assert "Error against" in run.stderr
     assert "majority vote" in run.stderr
-    run = CliRunner().invoke(app, ["crowd", answers, "--workers", "--level", "0.9", "--format", "json", "--quiet"])
+    run = CliRunner().invoke(
+        app, ["crowd", answers, "--workers", "--level", "0.9", "--format", "json", "--quiet"]
+    )
     rows = json.loads(run.stdout)
     assert run.stderr == ""
     assert {row["worker"] for row in rows} == set("012345")
@@ -442,7 +497,12 @@ def test_command_refuses_in_one_line(tmp_path, rows, options, words):
 
 
 @pytest.mark.parametrize(
-    "text", ["img,ann,cat\nimg,bob,cat\nimg,eve,dog\n", "7,1,1\r\n7,2,1\r\n7,3,0\r\n", "7;1;1\n7;2;1\n7;3;0\n"]
+    "text",
+    [
+        "img,ann,cat\nimg,bob,cat\nimg,eve,dog\n",
+        "7,1,1\r\n7,2,1\r\n7,3,0\r\n",
+        "7;1;1\n7;2;1\n7;3;0\n",
+    ],
 )
 def test_command_takes_a_table_without_a_header(tmp_path, text):
     (tmp_path / "labels.csv").write_text(text)
@@ -467,6 +527,11 @@ def test_command_tells_what_the_truth_cannot(tmp_path):
     assert "1 items of" in run.stderr
     assert "'z' was never given" in run.stderr
     other = write(tmp_path / "other.csv", [("q", "x")], "item,gold")
-    assert "no error can be told" in CliRunner().invoke(app, ["crowd", answers, "--truth", other]).stderr
+    assert (
+        "no error can be told"
+        in CliRunner().invoke(app, ["crowd", answers, "--truth", other]).stderr
+    )
     twice = write(tmp_path / "twice.csv", [(0, "x"), (0, "y")], "item,gold")
-    assert "must have one truth" in str(CliRunner().invoke(app, ["crowd", answers, "--truth", twice]).exception)
+    assert "must have one truth" in str(
+        CliRunner().invoke(app, ["crowd", answers, "--truth", twice]).exception
+    )

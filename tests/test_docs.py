@@ -78,7 +78,9 @@ def test_pages_name_only_commands_that_exist():
     known = set(typer.main.get_command(app).commands)
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.rst")]:
         text = page.read_text()
-        code = "\n".join(re.findall(r"```.*?```", text, flags=re.S)) if page.suffix == ".md" else text
+        code = (
+            "\n".join(re.findall(r"```.*?```", text, flags=re.S)) if page.suffix == ".md" else text
+        )
         indent = r"\s{3,}" if page.suffix == ".rst" else ""
         for word in re.findall(rf"^{indent}(?:\$ )?entrywise ([a-z]+)", code, flags=re.M):
             assert word in known, f"{page.name} names `entrywise {word}`, which does not exist"

@@ -11,15 +11,29 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from entrywise.active.forecast import FORECASTS, Forecast, forecast
+from entrywise.active.two_cost.forecast import FORECASTS, Forecast, forecast
 from entrywise.cli._options import numbers, shape_of
 from entrywise.cli.app import app
 from entrywise.exceptions import ParameterError
 from entrywise.methods import METHODS
 from entrywise.queries import Prices
 
-SETTING = {"shape": (80, 60), "prices": Prices(column=16), "noise": {"column": 0.22, "entry": 0.1}, "budget": 720.0}
-ARGS = ["forecast", "noisy-cur", "--shape", "80x60", "--price", "column=16,entry=1", "--noise", "column=.22,entry=.1"]
+SETTING = {
+    "shape": (80, 60),
+    "prices": Prices(column=16),
+    "noise": {"column": 0.22, "entry": 0.1},
+    "budget": 720.0,
+}
+ARGS = [
+    "forecast",
+    "noisy-cur",
+    "--shape",
+    "80x60",
+    "--price",
+    "column=16,entry=1",
+    "--noise",
+    "column=.22,entry=.1",
+]
 
 
 def test_every_forecast_is_of_a_plan_and_takes_underscores():
@@ -40,9 +54,13 @@ def test_money_adds_up_and_more_of_it_helps():
 
 
 def test_a_marginal_value_is_about_what_the_next_money_brings():
-    few, more = (forecast("noisy-cur", rank=3, **SETTING | {"budget": b}).rows[0] for b in (720.0, 760.0))
+    few, more = (
+        forecast("noisy-cur", rank=3, **SETTING | {"budget": b}).rows[0] for b in (720.0, 760.0)
+    )
     at = {name: k for k, name in enumerate(forecast("noisy-cur", **SETTING).columns)}
-    assert few[at["per_unit"]] == pytest.approx((few[at["error"]] - more[at["error"]]) / 40, rel=0.3)
+    assert few[at["per_unit"]] == pytest.approx(
+        (few[at["error"]] - more[at["error"]]) / 40, rel=0.3
+    )
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "json"])
@@ -60,10 +78,21 @@ def test_command(format):
 
 def test_a_warning_is_one_line_said_once(tmp_path):
     noise = ["--noise", "column=.02,entry=.1"]
-    study = ["study", "create", str(tmp_path / "lab.db"), "one", "--plan", "noisy-cur", "--shape", "80x60"]
+    study = [
+        "study",
+        "create",
+        str(tmp_path / "lab.db"),
+        "one",
+        "--plan",
+        "noisy-cur",
+        "--shape",
+        "80x60",
+    ]
     for args in ([*ARGS[:-2], *noise], [*study, "--price", "column=16,entry=1", *noise]):
         done = subprocess.run(
-            [sys.executable, "-m", "entrywise", *args, "--budget", "720"], capture_output=True, text=True
+            [sys.executable, "-m", "entrywise", *args, "--budget", "720"],
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
         assert done.stderr.count("Warning: noise of columns (0.02) is below") == 1

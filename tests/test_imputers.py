@@ -22,7 +22,9 @@ def test_scikit_learn(estimator, check):
 
 def table(seed=0, m=120, n=10, rank=2, share=0.7):
     rng = np.random.default_rng(seed)
-    A = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)) + 0.05 * rng.standard_normal((m, n))
+    A = rng.standard_normal((m, rank)) @ rng.standard_normal(
+        (rank, n)
+    ) + 0.05 * rng.standard_normal((m, n))
     A = A * np.geomspace(0.01, 100.0, n) + np.arange(n)  # columns in different units
     return A, np.where(rng.random((m, n)) < share, A, np.nan)
 
@@ -89,7 +91,9 @@ def test_frames_in_frames_out():
     assert list(filled.columns) == names
     assert list(filled.index) == list(frame.index)
     assert not filled.isna().any().any()
-    out = LowRankImputer().set_output(transform="polars").fit_transform(pl.DataFrame(X, schema=names))
+    out = (
+        LowRankImputer().set_output(transform="polars").fit_transform(pl.DataFrame(X, schema=names))
+    )
     assert isinstance(out, pl.DataFrame)
     assert out.columns == names
     np.testing.assert_array_equal(out.to_numpy(), filled.to_numpy())

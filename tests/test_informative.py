@@ -7,8 +7,8 @@ import pytest
 
 import entrywise as ew
 from entrywise.active import most_informative, top_two
-from entrywise.active._purchase import Purchase
-from entrywise.active._report import row_means
+from entrywise.active.cells.calibration import row_means
+from entrywise.active.cells.purchase import Purchase
 from entrywise.apply.leaderboard import Bought, Savings, extrapolation, next_money, savings, scores
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.gallery import random_low_rank
@@ -32,14 +32,22 @@ class Dense:
 
     def __init__(self, fit):
         ones = np.ones((max(fit.shape), 1))
-        self.U, self.V = np.hstack([fit.left, ones[: fit.shape[0]]]), np.hstack([fit.right, ones[: fit.shape[1]]])
+        self.U, self.V = (
+            np.hstack([fit.left, ones[: fit.shape[0]]]),
+            np.hstack([fit.right, ones[: fit.shape[1]]]),
+        )
         self.Cu, self.Cv = fit.row_cov.copy(), fit.col_cov.copy()
         self.s2 = fit.noise_variance + fit.lack_variance
 
 
 def dense_gain(g, i, j, open_, by_sum):
     """The fall of total variance by the definition: update both covariances, sum over the open cells of row and column."""
-    d = g.s2 + g.V[j] @ g.Cu[i] @ g.V[j] + g.U[i] @ g.Cv[j] @ g.U[i] + np.trace(g.Cu[i][:-1, :-1] @ g.Cv[j][:-1, :-1])
+    d = (
+        g.s2
+        + g.V[j] @ g.Cu[i] @ g.V[j]
+        + g.U[i] @ g.Cv[j] @ g.U[i]
+        + np.trace(g.Cu[i][:-1, :-1] @ g.Cv[j][:-1, :-1])
+    )
     x, z = g.Cu[i] @ g.V[j], g.Cv[j] @ g.U[i]
     along = [g.V[c] @ x for c in np.flatnonzero(open_[i])]
     row = sum(along) ** 2 if by_sum else sum(y * y for y in along)
@@ -52,10 +60,14 @@ def test_gains_equal_their_definition(fitted, by_sum):
     fit, seen, known = fitted
     g = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
     ((rows, gain, variance),) = g.blocks()
-    np.testing.assert_allclose(variance, fit.variance(rows[:, None], np.arange(9)[None]), rtol=1e-10)
+    np.testing.assert_allclose(
+        variance, fit.variance(rows[:, None], np.arange(9)[None]), rtol=1e-10
+    )
     for i in range(12):
         for j in range(9):
-            assert gain[i, j] == pytest.approx(dense_gain(Dense(fit), i, j, ~known, by_sum), rel=1e-8)
+            assert gain[i, j] == pytest.approx(
+                dense_gain(Dense(fit), i, j, ~known, by_sum), rel=1e-8
+            )
 
 
 @pytest.mark.parametrize("by_sum", [False, True])
@@ -63,7 +75,9 @@ def test_gains_equal_their_definition(fitted, by_sum):
 @pytest.mark.parametrize("slack", [0.0, 0.1])
 def test_fast_picks_equal_a_slow_greedy(fitted, by_sum, priced, slack):
     fit, seen, known = fitted
-    price = np.random.default_rng(1).uniform(0.5, 2.0, known.shape) if priced else np.ones(known.shape)
+    price = (
+        np.random.default_rng(1).uniform(0.5, 2.0, known.shape) if priced else np.ones(known.shape)
+    )
     fast = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
     slow = Dense(fit)
     i, j = fast.pick(lambda rows: ~known[rows], lambda rows: price[rows], 8.0, 100, slack=slack)
@@ -94,7 +108,9 @@ def test_leverage_sums_to_the_rank():
     assert leverage(X).sum() == pytest.approx(4.0)
 
 
-@pytest.mark.parametrize("rule", ["gain", "random", "uniform", "balanced", "leverage", "variance", "committee"])
+@pytest.mark.parametrize(
+    "rule", ["gain", "random", "uniform", "balanced", "leverage", "variance", "committee"]
+)
 @pytest.mark.parametrize("priced", [False, True])
 def test_every_rule_spends_within_its_budget_and_asks_nothing_twice(rule, priced):
     A = random_low_rank(15, 12, 2, 3)
@@ -104,7 +120,9 @@ def test_every_rule_spends_within_its_budget_and_asks_nothing_twice(rule, priced
     oracle = FunctionOracle(lambda i, j: asked.append((i, j)) or A[i, j])
     budget = 0.5 * price.sum()
     found = ew.play(
-        most_informative(A.shape, ew.Prices(price), budget=budget, rule=rule, rank=2, available=available, rng=1),
+        most_informative(
+            A.shape, ew.Prices(price), budget=budget, rule=rule, rank=2, available=available, rng=1
+        ),
         oracle,
     )
     assert len(set(asked)) == len(asked)
@@ -122,7 +140,9 @@ def test_the_rule_beats_random_buying_where_there_is_something_to_learn():
         off = []
         for seed in range(4):
             plan = most_informative(A.shape, budget=900, rule=rule, rank=3, rng=seed)
-            off.append(np.sqrt(np.mean((ew.play(plan, MatrixOracle(A, 0.1, seed)).to_dense() - A) ** 2)))
+            off.append(
+                np.sqrt(np.mean((ew.play(plan, MatrixOracle(A, 0.1, seed)).to_dense() - A) ** 2))
+            )
         error[rule] = np.mean(off)
     assert error["gain"] < 0.8 * error["random"]
 
@@ -164,7 +184,9 @@ def test_a_blind_reserve_covers_what_was_not_bought():
 
 def test_a_small_reserve_promises_nothing():
     A = random_low_rank(15, 12, 2, 3)
-    found = ew.play(most_informative(A.shape, budget=90, rank=2, reserve=0.2, rng=0), MatrixOracle(A))
+    found = ew.play(
+        most_informative(A.shape, budget=90, rank=2, reserve=0.2, rng=0), MatrixOracle(A)
+    )
     assert "fewer than 100" in found.report["intervals"]
     assert "the rule's choices do not matter" in found.certificate.assumes
 
@@ -188,7 +210,9 @@ def test_top_two_finds_the_best_row_and_stops_when_sure():
     right = 0
     for seed in range(10):
         A = rng.standard_normal((20, 100)) + 0.5 * rng.standard_normal((20, 1))
-        found = ew.play(most_informative(A.shape, budget=600, goal="best", rank=1, rng=seed), MatrixOracle(A))
+        found = ew.play(
+            most_informative(A.shape, budget=600, goal="best", rank=1, rng=seed), MatrixOracle(A)
+        )
         right += found.report["best"] == int(A.mean(axis=1).argmax())
     assert right >= 8
     easy = rng.standard_normal((20, 100)) + np.arange(20)[:, None]
@@ -250,10 +274,16 @@ def test_rows_whose_dear_cells_go_their_own_way_get_wider_intervals():
     rng = np.random.default_rng(5)
     A = random_low_rank(60, 40, 2, 7)
     price = np.broadcast_to(np.geomspace(1.0, 300.0, 40), A.shape)
-    apart = A + np.linspace(0.0, 1.5, 40) ** 2 * rng.standard_normal((60, 1))  # rows drift apart on dear columns
+    apart = A + np.linspace(0.0, 1.5, 40) ** 2 * rng.standard_normal(
+        (60, 1)
+    )  # rows drift apart on dear columns
     factors = []
     for M in (A, apart):
-        run = ew.Run(most_informative(A.shape, ew.Prices(price), budget=10_000.0, rank=2, reserve=0.15, rng=1))
+        run = ew.Run(
+            most_informative(
+                A.shape, ew.Prices(price), budget=10_000.0, rank=2, reserve=0.15, rng=1
+            )
+        )
         found = ew.play(run, MatrixOracle(M, 0.1, 1))
         bought = Bought.from_run(run)
         factors.append(extrapolation(bought, 2, 0.9, run.prices))

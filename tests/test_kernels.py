@@ -8,7 +8,14 @@ from sklearn.datasets import make_blobs
 from sklearn.decomposition import KernelPCA
 
 from entrywise.active import adaptive_nystrom
-from entrywise.apply.kernels import KernelMap, embed, kernel_pca, kernel_tsne, neighbour_accuracy, save_map
+from entrywise.apply.kernels import (
+    KernelMap,
+    embed,
+    kernel_pca,
+    kernel_tsne,
+    neighbour_accuracy,
+    save_map,
+)
 from entrywise.apply.landmarks import radial_coordinates
 from entrywise.exceptions import ParameterError
 from entrywise.oracles import KernelOracle, MatrixOracle
@@ -90,7 +97,9 @@ def test_distances_of_a_radial_kernel_come_back_from_its_columns(blobs):
     assert np.all(((near[:, None] - near[None]) ** 2).sum(axis=2) <= 0.02 * squares + 1e-8)
     scaled = MatrixOracle(3.0 * oracle.block(np.arange(90), np.arange(90)))
     again = radial_coordinates(play(adaptive_nystrom(90, rank=25), scaled))
-    np.testing.assert_allclose(((again[:, None] - again[None]) ** 2).sum(axis=2), 0.02 * squares, atol=1e-6)
+    np.testing.assert_allclose(
+        ((again[:, None] - again[None]) ** 2).sum(axis=2), 0.02 * squares, atol=1e-6
+    )
 
 
 def test_radial_maps(blobs):
@@ -119,7 +128,9 @@ def test_few_columns_are_padded_and_zero_kernels_drawn(tmp_path):
     assert np.allclose(kernel_pca(found, 3), 0)
     assert kernel_tsne(np.eye(6)).shape == (6, 2)
     assert kernel_tsne(np.zeros((5, 5))).shape == (5, 2)
-    save_map(tmp_path / "map.png", kernel_pca(found, 2), labels=list("abcabc"), columns=found.pivots)
+    save_map(
+        tmp_path / "map.png", kernel_pca(found, 2), labels=list("abcabc"), columns=found.pivots
+    )
     assert (tmp_path / "map.png").stat().st_size > 1000
 
 
@@ -143,7 +154,14 @@ def test_the_command_draws_a_map(tmp_path, blobs):
     from entrywise.cli.app import app
 
     np.save(tmp_path / "points.npy", blobs[0])
-    given = ["kernel", str(tmp_path / "points.npy"), "--rank", "8", "--plot", str(tmp_path / "map.svg")]
+    given = [
+        "kernel",
+        str(tmp_path / "points.npy"),
+        "--rank",
+        "8",
+        "--plot",
+        str(tmp_path / "map.svg"),
+    ]
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
     lines = (tmp_path / "points.npy.map.csv").read_text().splitlines()

@@ -24,7 +24,11 @@ def graph(family, edges, rng):
     if family == "grid":
         side = int(np.sqrt(edges / 2))
         at = np.arange(side * side).reshape(side, side)
-        return side * side, np.r_[at[:-1].ravel(), at[:, :-1].ravel()], np.r_[at[1:].ravel(), at[:, 1:].ravel()]
+        return (
+            side * side,
+            np.r_[at[:-1].ravel(), at[:, :-1].ravel()],
+            np.r_[at[1:].ravel(), at[:, 1:].ravel()],
+        )
     if family == "path":
         return edges + 1, np.arange(edges), np.arange(1, edges + 1)
     if family == "star":
@@ -64,11 +68,17 @@ def test_solve_and_potentials_agree_with_dense_least_squares(case):
     rng = np.random.default_rng(seed)
     b, d = rng.standard_normal(L.n), rng.standard_normal(len(L.i))
     expected = L.center(np.linalg.pinv(dense(L), rcond=1e-12) @ L.center(b))
-    np.testing.assert_allclose(L.solve(b, 1e-13), expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max(initial=1e-9))
+    np.testing.assert_allclose(
+        L.solve(b, 1e-13), expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max(initial=1e-9)
+    )
     B = np.zeros((len(L.i), L.n))
     B[np.arange(len(L.i)), L.i], B[np.arange(len(L.i)), L.j] = 1.0, -1.0
     s = np.sqrt(L.weights)
-    fit = L.center(np.linalg.lstsq(s[:, None] * B, s * d, rcond=1e-13)[0]) if len(d) else np.zeros(L.n)
+    fit = (
+        L.center(np.linalg.lstsq(s[:, None] * B, s * d, rcond=1e-13)[0])
+        if len(d)
+        else np.zeros(L.n)
+    )
     np.testing.assert_allclose(L.potentials(d), fit, atol=1e-9)
     np.testing.assert_allclose(L @ np.eye(L.n), dense(L), atol=1e-9)
 
@@ -116,7 +126,9 @@ def test_jacobi_is_kept_where_it_converges_and_left_where_it_does_not():
     random = Laplacian(n, i, j, 1.0)
     b = rng.standard_normal(n)
     x = random.solve(b)
-    np.testing.assert_allclose(x, random.solve(b, 1e-10, method="cholesky"), atol=1e-6 * np.abs(x).max())
+    np.testing.assert_allclose(
+        x, random.solve(b, 1e-10, method="cholesky"), atol=1e-6 * np.abs(x).max()
+    )
 
 
 def test_components_are_solved_alone_whatever_their_scales():
@@ -138,7 +150,9 @@ def test_resistances_by_pair_by_node_and_dense_agree():
     whole = L.resistances(u, v)  # dense
     pairs = [L.resistances([a], [b])[0] for a, b in ((0, 20), (5, 30))]
     np.testing.assert_allclose([whole[0, 0], whole[5, 10]], pairs, rtol=1e-8)
-    wild = Laplacian(n, i, j, 1e12 ** rng.random(len(i)))  # too wide for the dense inverse: one solve a node
+    wild = Laplacian(
+        n, i, j, 1e12 ** rng.random(len(i))
+    )  # too wide for the dense inverse: one solve a node
     nodes = wild.resistances(u, v)
     np.testing.assert_allclose(nodes[3, 4], wild.resistances([3], [24])[0], rtol=1e-5)
 
@@ -215,5 +229,7 @@ def test_stationary_distribution_equals_gth_in_every_entry(family, noise):
 
 
 def test_stationary_of_several_components_has_mean_one_in_each():
-    found = stationary(5, np.array([0, 2]), np.array([1, 3]), np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    found = stationary(
+        5, np.array([0, 2]), np.array([1, 3]), np.array([1.0, 3.0]), np.array([1.0, 1.0])
+    )
     np.testing.assert_allclose(np.exp(found.log_pi), [1.0, 1.0, 0.5, 1.5, 1.0], rtol=1e-12)

@@ -36,7 +36,9 @@ def test_the_demo_pays_for_exactly_what_it_trains(tmp_path, capsys):
     assert bill.quoted <= study.status()["budget"] * (1 + 1e-9)
     trainer = Trainer(models, [(a, b) for a in range(10) for b in range(a + 1, 10)], 3)
     for line in log[:: max(1, len(log) // 15)]:  # the answers are what training gives
-        assert trainer.cell(*study.labels.index(line["row"], line["col"])) == pytest.approx(line["value"], abs=1e-12)
+        assert trainer.cell(*study.labels.index(line["row"], line["col"])) == pytest.approx(
+            line["value"], abs=1e-12
+        )
     assert {line["arm"] for line in log} >= {"reserve", "start"}
     assert 0 < bill.error < 0.2
     assert bill.really > 0
@@ -96,7 +98,9 @@ def test_a_leaderboard_from_the_shell(tmp_path):
     study = Study.open(str(tmp_path / "s.db"), "leaderboard")
     while not study.finished:
         study.tell([(q, A[q.index]) for q in study.ask(50)])
-    done = entrywise("leaderboard", "report", "s.db", "--format", "csv", "--plot", "p.png", cwd=tmp_path)
+    done = entrywise(
+        "leaderboard", "report", "s.db", "--format", "csv", "--plot", "p.png", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(done.stdout.splitlines()))
     assert [r["row"] for r in rows[:2]] == ["m7", "m6"]
@@ -126,7 +130,9 @@ def test_a_leaderboard_from_the_shell(tmp_path):
 def test_the_best_row_from_the_shell(tmp_path):
     A = np.random.default_rng(2).standard_normal((5, 12)) + 2.0 * np.arange(5)[:, None]
     for name, count in (("rows", 5), ("cols", 12)):
-        (tmp_path / f"{name}.csv").write_text("name\n" + "".join(f"{name}{k}\n" for k in range(count)))
+        (tmp_path / f"{name}.csv").write_text(
+            "name\n" + "".join(f"{name}{k}\n" for k in range(count))
+        )
     made = entrywise(
         "leaderboard",
         "create",

@@ -43,7 +43,11 @@ def test_doubling_obeys_across_a_restart():
         trials.append((i, j, -learner.predict(i, j)))
         learner = learner.learn(*trials[-1])
     assert learner.restarts >= 1
-    for law in (learners.older_states_live_on, learners.saves_and_loads, learners.many_is_one_by_one):
+    for law in (
+        learners.older_states_live_on,
+        learners.saves_and_loads,
+        learners.many_is_one_by_one,
+    ):
         law(Doubling(), trials)
 
 

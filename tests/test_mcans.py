@@ -19,7 +19,9 @@ def unknown_rank(K, r):
     return K * (r + 1) - r * (r + 1) // 2
 
 
-@pytest.mark.parametrize(("K", "r", "unknown", "known"), [(1000, 10, 10945, 9955), (5000, 50, 253725, 248775)])
+@pytest.mark.parametrize(
+    ("K", "r", "unknown", "known"), [(1000, 10, 10945, 9955), (5000, 50, 253725, 248775)]
+)
 def test_given_order_asks_exactly_the_papers_queries(K, r, unknown, known):
     rng = np.random.default_rng(7)
     truth = ew.PSDFactor(rng.standard_normal((K, r)))
@@ -43,7 +45,11 @@ def families(r, n, seed):
     zero = F.copy()
     zero[0] = 0
     yield "zero first column", zero @ zero.T, r
-    yield "scaled rows", (F * np.geomspace(1, 1e-3, n)[:, None]) @ (F * np.geomspace(1, 1e-3, n)[:, None]).T, r
+    yield (
+        "scaled rows",
+        (F * np.geomspace(1, 1e-3, n)[:, None]) @ (F * np.geomspace(1, 1e-3, n)[:, None]).T,
+        r,
+    )
     sizes = np.full(r, n // r)
     sizes[: n - sizes.sum()] += 1
     yield "0/1 blocks", block_kernel(tuple(sizes), seed), r
@@ -87,7 +93,11 @@ def test_the_certificate_equals_the_dense_residual(n, r, k, order, block, scale,
         assert abs(found.certificates[1].value - np.linalg.norm(left, "nuc")) <= n * tolerance
 
 
-@given(eps=st.floats(1e-6, 2.0), seed=st.integers(0, 10**6), order=st.sampled_from(["greedy", "random", "given"]))
+@given(
+    eps=st.floats(1e-6, 2.0),
+    seed=st.integers(0, 10**6),
+    order=st.sampled_from(["greedy", "random", "given"]),
+)
 def test_max_error_is_never_exceeded(eps, seed, order):
     X = np.random.default_rng(seed).standard_normal((40, 3))
     oracle = KernelOracle(X, "rbf", gamma=0.3)
@@ -123,7 +133,10 @@ def test_a_stated_noise_keeps_the_rank():
     ("matrix", "words"),
     [
         (np.diag([1.0, -1.0, 1.0]), r"entry \(1, 1\) is -1"),
-        (np.array([[1.0, 2.0, 0], [2.0, 1.0, 0], [0, 0, 1.0]]), r"entry \(1, 0\) is too large for a PSD matrix"),
+        (
+            np.array([[1.0, 2.0, 0], [2.0, 1.0, 0], [0, 0, 1.0]]),
+            r"entry \(1, 0\) is too large for a PSD matrix",
+        ),
     ],
 )
 @pytest.mark.parametrize("order", ["greedy", "given"])
@@ -181,5 +194,7 @@ def test_blocks_equal_columns_one_by_one():
     np.testing.assert_allclose(one.F, many.F, atol=1e-13)
     np.testing.assert_allclose(one.residual, many.residual, atol=1e-13)
     np.testing.assert_allclose(
-        many._weights[:3], np.linalg.solve(A[np.ix_([3, 7, 20], [3, 7, 20])], A[[3, 7, 20]]), atol=1e-10
+        many._weights[:3],
+        np.linalg.solve(A[np.ix_([3, 7, 20], [3, 7, 20])], A[[3, 7, 20]]),
+        atol=1e-10,
     )

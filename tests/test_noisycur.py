@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import entrywise as ew
 from entrywise import gallery
 from entrywise.active import cur_plus, literal_noisy_cur, noisy_cur, split_nuclear_norm, two_phase
-from entrywise.active.nnsplit import least_nuclear_norm
+from entrywise.active.two_cost.split_nuclear_norm import least_nuclear_norm
 from entrywise.checks import plans
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
@@ -50,7 +50,9 @@ def test_exact_instruments_find_the_rank_and_leave_the_rest_of_the_money():
     found = ew.play(noisy_cur((40, 30), Prices(column=10), noise=0.0, budget=600, rng=0), oracle)
     np.testing.assert_allclose(found.to_dense(), A, atol=1e-10 * np.abs(A).max())
     assert found.rank == 4
-    assert found.cost == 5 * 10 + 5 * 25  # one column and one cell a column more than needed, to check
+    assert (
+        found.cost == 5 * 10 + 5 * 25
+    )  # one column and one cell a column more than needed, to check
     assert found.certificate is not None
     assert found.certificate.checked
 
@@ -70,7 +72,9 @@ def test_scale_does_not_matter():
     for scale in (1e-9, 1.0, 1e9):
         noise = {k: v * scale for k, v in NOISE.items()}
         plan = noisy_cur((30, 24), Prices(column=6), noise=noise, budget=240, rng=0)
-        errors.append(error(ew.play(plan, oracle_for(A * scale, noise=noise)).to_dense(), A * scale))
+        errors.append(
+            error(ew.play(plan, oracle_for(A * scale, noise=noise)).to_dense(), A * scale)
+        )
     np.testing.assert_allclose(errors, errors[0], rtol=1e-4)
 
 
@@ -92,26 +96,37 @@ def test_never_overspends_and_leaves_less_than_an_entry(m, n, share, alpha, rati
         run = Run(plan)
         found = ew.play(run, oracle_for(A, seed, noise))
     assert found.cost <= budget * (1 + 1e-9)
-    bought = {(int(i), int(j)) for b, _ in run.log if b.mode == "entry" for i, j in zip(b.rows, b.cols, strict=True)}
+    bought = {
+        (int(i), int(j))
+        for b, _ in run.log
+        if b.mode == "entry"
+        for i, j in zip(b.rows, b.cols, strict=True)
+    }
     assert len(bought) == m * n or budget - found.cost < 1.0 + 1e-6
     assert np.all(np.isfinite(found.to_dense()))
 
 
 def test_a_budget_below_one_column_buys_entries_alone():
     A = random_low_rank(40, 30, 2, 0)
-    found = ew.play(noisy_cur((40, 30), Prices(column=39), noise=NOISE, budget=38, rng=0), oracle_for(A))
+    found = ew.play(
+        noisy_cur((40, 30), Prices(column=39), noise=NOISE, budget=38, rng=0), oracle_for(A)
+    )
     assert (found.report["columns"], found.report["cells"], found.cost) == (0, 38, 38.0)
 
 
 def test_every_column_affordable_buys_them_all_and_the_rest_in_entries():
     A = random_low_rank(40, 30, 2, 0)
-    found = ew.play(noisy_cur((40, 30), Prices(column=1), noise=NOISE, budget=500, rng=0), oracle_for(A))
+    found = ew.play(
+        noisy_cur((40, 30), Prices(column=1), noise=NOISE, budget=500, rng=0), oracle_for(A)
+    )
     assert (found.report["columns"], found.report["cells"], found.cost) == (30, 470, 500.0)
 
 
 def test_a_budget_beyond_everything_buys_every_entry_once():
     A = random_low_rank(12, 10, 2, 0)
-    found = ew.play(noisy_cur((12, 10), Prices(column=3), noise=NOISE, budget=1000, rng=0), oracle_for(A))
+    found = ew.play(
+        noisy_cur((12, 10), Prices(column=3), noise=NOISE, budget=1000, rng=0), oracle_for(A)
+    )
     assert found.report["cells"] == 120
     assert error(found.to_dense(), A) < 0.06
 
@@ -129,7 +144,9 @@ def test_known_entries_are_free():
     A = random_low_rank(30, 20, 2, 0)
     known = ew.Observations.from_triplets(*np.nonzero(np.ones((30, 4))), A[:, :4].ravel(), (30, 20))
     plan = noisy_cur((30, 20), Prices(column=8), noise=NOISE, budget=120, rng=0)
-    assert ew.play(plan, oracle_for(A), known=known).cost < ew.play(plan, oracle_for(A)).cost == 120.0
+    assert (
+        ew.play(plan, oracle_for(A), known=known).cost < ew.play(plan, oracle_for(A)).cost == 120.0
+    )
 
 
 # what comes back
@@ -145,7 +162,9 @@ def test_beats_the_literal_algorithm_at_its_best_on_the_papers_matrices(which):
         common = {"shape": A.shape, "prices": c.prices(80), "budget": c.budget(A), "rng": seed}
         ours.append(error(played(c, noisy_cur(noise=c.noise, **common), A, seed)[0].to_dense(), A))
         for d, kept in literal.items():
-            kept.append(error(played(c, literal_noisy_cur(columns=d, **common), A, seed)[0].to_dense(), A))
+            kept.append(
+                error(played(c, literal_noisy_cur(columns=d, **common), A, seed)[0].to_dense(), A)
+            )
     assert np.mean(ours) < 0.8 * min(np.mean(kept) for kept in literal.values())
 
 
@@ -168,7 +187,9 @@ def test_intervals_cover_entries_that_were_not_seen():
 def test_unknown_noise_is_found_from_repeats():
     A = random_low_rank(60, 40, 2, 5)
     noise = {"column": 0.5, "entry": 0.1}
-    found = ew.play(noisy_cur((60, 40), Prices(column=12), budget=700, rng=0), oracle_for(A, 1, noise))
+    found = ew.play(
+        noisy_cur((60, 40), Prices(column=12), budget=700, rng=0), oracle_for(A, 1, noise)
+    )
     assert found.report["column_noise"] == pytest.approx(0.5, rel=0.3)
     assert found.report["entry_noise"] == pytest.approx(0.1, rel=0.5)
     assert found.cost <= 700
@@ -182,7 +203,9 @@ def blocks(price, budget=900, rank=None, fails=()):
     """Return the rows and columns of each batch of entries but the last, and the columns bought."""
     A = random_low_rank(80, 60, 3, 2)
     noise = {"column": 0.5, "entry": 0.05}
-    run = Run(noisy_cur((80, 60), Prices(column=price), noise=noise, budget=budget, rank=rank, rng=3))
+    run = Run(
+        noisy_cur((80, 60), Prices(column=price), noise=noise, budget=budget, rank=rank, rng=3)
+    )
     oracle = oracle_for(A, 1, noise)
     shapes = []
     while (batch := run.ask()) is not None:
@@ -190,14 +213,20 @@ def blocks(price, budget=900, rank=None, fails=()):
         if len(shapes) in fails:
             answers = [None] * len(batch)
         if batch.mode == "entry":
-            shapes.append((len(set(batch.rows.tolist())), len(set(batch.cols.tolist())), len(batch)))
+            shapes.append(
+                (len(set(batch.rows.tolist())), len(set(batch.cols.tolist())), len(batch))
+            )
         run.tell(answers)
     return shapes[:-1], run.result.report["columns"]
 
 
 def test_a_block_of_entries_tells_the_rank_where_columns_are_dear():
     shapes, columns = blocks(40.0)
-    assert shapes[1:] == [(4, 4, 16), (5, 5, 9), (7, 7, 24)]  # after the first few entries, and no larger
+    assert shapes[1:] == [
+        (4, 4, 16),
+        (5, 5, 9),
+        (7, 7, 24),
+    ]  # after the first few entries, and no larger
     assert columns < 5
     assert len(blocks(8.0)[0]) == 1  # cheap columns tell it themselves
     assert len(blocks(40.0, rank=3)[0]) == 1  # nothing to find out
@@ -213,15 +242,24 @@ def test_a_block_of_entries_tells_the_rank_where_columns_are_dear():
 )
 def test_poor_optima_are_left(shape, rank, prices, noise, budget, seeds, most):
     rng = np.random.default_rng(seeds)
-    A = rng.standard_normal((shape[0], rank)) @ rng.standard_normal((rank, shape[1])) / np.sqrt(rank)
+    A = (
+        rng.standard_normal((shape[0], rank))
+        @ rng.standard_normal((rank, shape[1]))
+        / np.sqrt(rank)
+    )
     told = dict(zip(("column", "entry"), noise, strict=True))
-    plan = noisy_cur(shape, Prices(column=prices), noise=told, budget=budget, rng=1000 * seeds[0] + seeds[1])
+    plan = noisy_cur(
+        shape, Prices(column=prices), noise=told, budget=budget, rng=1000 * seeds[0] + seeds[1]
+    )
     found = ew.play(plan, TwoCostOracle(A, column_noise=noise[0], entry_noise=noise[1], rng=rng))
     assert np.sqrt(np.mean((found.to_dense() - A) ** 2)) < most
 
 
 def test_noise_that_was_only_assumed_is_not_reported():
-    found = ew.play(noisy_cur((6, 5), Prices(column=5), budget=4, rng=0), oracle_for(random_low_rank(6, 5, 1, 0)))
+    found = ew.play(
+        noisy_cur((6, 5), Prices(column=5), budget=4, rng=0),
+        oracle_for(random_low_rank(6, 5, 1, 0)),
+    )
     assert found.report["column_noise"] is None
     assert found.report["entry_noise"] is None
 
@@ -230,13 +268,20 @@ def test_what_no_low_rank_matrix_explains_is_kept_where_it_was_seen():
     rng = np.random.default_rng(0)
     A = random_low_rank(200, 40, 2, 0) + 1.5 * rng.standard_normal((200, 40))
     noise = {"column": 0.3, "entry": 0.05}
-    found = ew.play(noisy_cur((200, 40), Prices(column=40), noise=noise, budget=1600, rng=0), oracle_for(A, 1, noise))
+    found = ew.play(
+        noisy_cur((200, 40), Prices(column=40), noise=noise, budget=1600, rng=0),
+        oracle_for(A, 1, noise),
+    )
     assert isinstance(found, Corrected)
     assert found.report["lack_of_fit"] == pytest.approx(1.5, rel=0.15)
     i, j = np.divmod(found.seen, 40)
     assert np.sqrt(np.mean((found.entries(i, j) - A[i, j]) ** 2)) < 0.32
     assert np.sqrt(np.mean((found.plain().entries(i, j) - A[i, j]) ** 2)) > 1.0
-    assert found.deviation(i, j, of="truth").max() < 0.5 < found.plain().deviation(i, j, of="truth").min()
+    assert (
+        found.deviation(i, j, of="truth").max()
+        < 0.5
+        < found.plain().deviation(i, j, of="truth").min()
+    )
 
 
 def test_failed_answers_are_left_out():
@@ -268,7 +313,9 @@ def test_a_constant_matrix(value):
 @pytest.mark.parametrize("shape", [(1, 8), (8, 1), (1, 1), (2, 2)])
 def test_the_smallest_shapes(shape):
     A = random_low_rank(*shape, 1, 0) + 2
-    found = ew.play(noisy_cur(shape, Prices(column=shape[0] / 2), noise=NOISE, budget=6, rng=0), oracle_for(A))
+    found = ew.play(
+        noisy_cur(shape, Prices(column=shape[0] / 2), noise=NOISE, budget=6, rng=0), oracle_for(A)
+    )
     assert found.shape == shape
     assert np.all(np.isfinite(found.to_dense()))
 
@@ -289,9 +336,12 @@ def test_the_modes_are_visible_in_what_is_asked():
 def test_literal_estimator_of_noisy_cur_is_the_literal_plan():
     A = random_low_rank(40, 30, 2, 0)
     one = ew.play(
-        noisy_cur((40, 30), Prices(column=8), columns=10, budget=300, estimator="literal", rng=0), oracle_for(A)
+        noisy_cur((40, 30), Prices(column=8), columns=10, budget=300, estimator="literal", rng=0),
+        oracle_for(A),
     )
-    two = ew.play(literal_noisy_cur((40, 30), Prices(column=8), columns=10, budget=300, rng=0), oracle_for(A))
+    two = ew.play(
+        literal_noisy_cur((40, 30), Prices(column=8), columns=10, budget=300, rng=0), oracle_for(A)
+    )
     np.testing.assert_array_equal(one.to_dense(), two.to_dense())
 
 
@@ -313,7 +363,9 @@ def test_literal_without_columns_takes_the_forecast():
 
 def test_literal_solves_the_ridge_problem_it_states():
     A = random_low_rank(40, 30, 3, 0)
-    run = Run(literal_noisy_cur((40, 30), Prices(column=8), columns=9, budget=300, penalty=0.7, rng=0))
+    run = Run(
+        literal_noisy_cur((40, 30), Prices(column=8), columns=9, budget=300, penalty=0.7, rng=0)
+    )
     found = ew.play(run, oracle_for(A))
     (columns, c), (rows, y) = run.log
     C = c.reshape(9, 40).T
@@ -330,7 +382,9 @@ def test_literal_solves_the_ridge_problem_it_states():
 
 def test_code_variant_overwrites_the_precise_rows():
     A = random_low_rank(40, 30, 3, 0)
-    run = Run(literal_noisy_cur((40, 30), Prices(column=8), columns=9, budget=300, variant="code", rng=0))
+    run = Run(
+        literal_noisy_cur((40, 30), Prices(column=8), columns=9, budget=300, variant="code", rng=0)
+    )
     found = ew.play(run, oracle_for(A))
     (columns, _), (rows, y) = run.log
     J, I = columns.cols[::40], rows.rows[::30]
@@ -358,7 +412,9 @@ def test_two_phase_looks_more_at_heavy_lines_and_uses_both_phases(axis):
     found = ew.play(run, MatrixOracle(A))
     first, second = (b for b, _ in run.log)
     assert len(first) == len(second) == 400
-    assert not {*zip(first.rows, first.cols, strict=True)} & {*zip(second.rows, second.cols, strict=True)}
+    assert not {*zip(first.rows, first.cols, strict=True)} & {
+        *zip(second.rows, second.cols, strict=True)
+    }
     heavy, again = (np.mean((b.rows if axis == 0 else b.cols) == 3) for b in (first, second))
     assert again > 3 * heavy > 0
     assert found.report["cells"] == 800
@@ -375,7 +431,9 @@ def test_split_nuclear_norm_meets_both_constraints_and_nothing_smaller_does():
         assert np.linalg.norm((Z - Y)[of == mark]) <= r * 1.01
     cvxpy = pytest.importorskip("cvxpy")
     X = cvxpy.Variable(Y.shape)
-    bounds = [cvxpy.norm(cvxpy.multiply(of == k + 1, X - Y), "fro") <= r for k, r in enumerate(radius)]
+    bounds = [
+        cvxpy.norm(cvxpy.multiply(of == k + 1, X - Y), "fro") <= r for k, r in enumerate(radius)
+    ]
     best = cvxpy.Problem(cvxpy.Minimize(cvxpy.normNuc(X)), bounds).solve(solver="SCS", eps=1e-6)
     assert np.linalg.norm(Z, "nuc") == pytest.approx(best, rel=2e-3)
 
@@ -383,11 +441,23 @@ def test_split_nuclear_norm_meets_both_constraints_and_nothing_smaller_does():
 @pytest.mark.parametrize("law", plans.LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize(
     "extra",
-    [{"noise": None}, {"noise": 0.0}, {"estimator": "literal", "columns": 4}, {"columns": 0}, {"rank": 2}],
+    [
+        {"noise": None},
+        {"noise": 0.0},
+        {"estimator": "literal", "columns": 4},
+        {"columns": 0},
+        {"rank": 2},
+    ],
     ids=["unknown noise", "no noise", "literal", "entries only", "rank given"],
 )
 def test_variants_obey_the_laws(extra, law):
-    given_ = {"shape": (12, 10), "prices": Prices(column=4), "noise": NOISE, "budget": 70, "rng": 0} | extra
+    given_ = {
+        "shape": (12, 10),
+        "prices": Prices(column=4),
+        "noise": NOISE,
+        "budget": 70,
+        "rng": 0,
+    } | extra
     law(noisy_cur(**given_), gallery.two_cost_oracle)
 
 
@@ -414,7 +484,13 @@ def test_variants_obey_the_laws(extra, law):
     ],
 )
 def test_bad_input_is_refused_in_one_line(change, words):
-    given_ = {"shape": (40, 30), "prices": Prices(column=8), "noise": NOISE, "budget": 300, "rng": 0} | change
+    given_ = {
+        "shape": (40, 30),
+        "prices": Prices(column=8),
+        "noise": NOISE,
+        "budget": 300,
+        "rng": 0,
+    } | change
     with pytest.raises(ParameterError, match=words) as caught:
         noisy_cur(**given_)
     assert "\n" not in str(caught.value)
@@ -428,7 +504,9 @@ def test_prices_must_be_above_zero(price):
 
 def test_columns_more_precise_than_entries_are_allowed_with_a_warning():
     with pytest.warns(UserWarning, match="columns dominate"):
-        plan = noisy_cur((40, 30), Prices(column=8), noise={"column": 0.05, "entry": 0.2}, budget=300, rng=0)
+        plan = noisy_cur(
+            (40, 30), Prices(column=8), noise={"column": 0.05, "entry": 0.2}, budget=300, rng=0
+        )
     A = random_low_rank(40, 30, 2, 0)
     with pytest.warns(UserWarning, match="columns dominate"):
         found = ew.play(plan, oracle_for(A, noise={"column": 0.05, "entry": 0.2}))
@@ -439,14 +517,35 @@ def test_columns_more_precise_than_entries_are_allowed_with_a_warning():
     ("make", "words"),
     [
         (lambda p: literal_noisy_cur((40, 30), p, columns=37, budget=300), "one row of 30 entries"),
-        (lambda p: literal_noisy_cur((40, 30), p, columns=5, budget=300, penalty=0.0), "penalty must be"),
-        (lambda p: cur_plus((40, 30), p, columns=3, rank=4, budget=300), "rank of cur_plus must be in 1..3"),
-        (lambda p: cur_plus((40, 30), p, columns=20, rank=4, budget=300), "must pay for 20 columns and 20 rows"),
+        (
+            lambda p: literal_noisy_cur((40, 30), p, columns=5, budget=300, penalty=0.0),
+            "penalty must be",
+        ),
+        (
+            lambda p: cur_plus((40, 30), p, columns=3, rank=4, budget=300),
+            "rank of cur_plus must be in 1..3",
+        ),
+        (
+            lambda p: cur_plus((40, 30), p, columns=20, rank=4, budget=300),
+            "must pay for 20 columns and 20 rows",
+        ),
         (lambda p: two_phase((40, 30), p, rank=2, budget=0.5), "must pay for one entry"),
-        (lambda p: split_nuclear_norm((40, 30), p, columns=3, noise=None, budget=300), "must know both noises"),
-        (lambda p: noisy_cur((40, 30), p, budget=30, estimator="literal"), "one column and one row"),
-        (lambda p: noisy_cur((40, 30), p, budget="200"), "budget of noisy_cur must be a number, got '200'"),
-        (lambda p: noisy_cur((40, 30), p, noise={"column": "low"}, budget=200), "standard deviation.* got 'low'"),
+        (
+            lambda p: split_nuclear_norm((40, 30), p, columns=3, noise=None, budget=300),
+            "must know both noises",
+        ),
+        (
+            lambda p: noisy_cur((40, 30), p, budget=30, estimator="literal"),
+            "one column and one row",
+        ),
+        (
+            lambda p: noisy_cur((40, 30), p, budget="200"),
+            "budget of noisy_cur must be a number, got '200'",
+        ),
+        (
+            lambda p: noisy_cur((40, 30), p, noise={"column": "low"}, budget=200),
+            "standard deviation.* got 'low'",
+        ),
     ],
 )
 def test_rivals_refuse_bad_input(make, words):
@@ -457,9 +556,15 @@ def test_rivals_refuse_bad_input(make, words):
 def test_corrected_results_agree_with_themselves_and_survive_saving(tmp_path):
     rng = np.random.default_rng(0)
     found = LowRank(
-        rng.standard_normal((6, 2)), rng.standard_normal((5, 2)), np.ones(6), np.arange(5.0), lack_variance=0.4
+        rng.standard_normal((6, 2)),
+        rng.standard_normal((5, 2)),
+        np.ones(6),
+        np.arange(5.0),
+        lack_variance=0.4,
     )
-    seen = ew.Observations.from_triplets([5, 0, 3], [1, 4, 2], [9.0, 8.0, 7.0], (6, 5), noise=np.array([0.0, 0.2, 5.0]))
+    seen = ew.Observations.from_triplets(
+        [5, 0, 3], [1, 4, 2], [9.0, 8.0, 7.0], (6, 5), noise=np.array([0.0, 0.2, 5.0])
+    )
     fixed = Corrected.of(found, seen)
     i, j = np.indices((6, 5))
     np.testing.assert_allclose(fixed.to_dense(), fixed.entries(i, j))
@@ -481,14 +586,26 @@ def test_corrected_results_agree_with_themselves_and_survive_saving(tmp_path):
     [
         (100, 50, 20, 10.0, 500.0, 50, True),  # every column costs less than 20 cells
         (10, 10, 10, 2.0, 20.0, 10, True),  # full rank
-        (80, 60, 4, 16.0, 288.0, 4, False),  # r columns and r cells in every other, to the last unit
+        (
+            80,
+            60,
+            4,
+            16.0,
+            288.0,
+            4,
+            False,
+        ),  # r columns and r cells in every other, to the last unit
         (30, 20, 1, 6.0, 25.0, 1, False),
         (80, 60, 4, 16.0, 600.0, 5, True),
     ],
 )
-def test_exact_instruments_recover_whatever_the_money_allows(m, n, rank, price, budget, columns, proven):
+def test_exact_instruments_recover_whatever_the_money_allows(
+    m, n, rank, price, budget, columns, proven
+):
     A = random_low_rank(m, n, rank, seed=3)
-    plan = noisy_cur((m, n), ew.Prices(column=price), noise={"column": 0.0, "entry": 0.0}, budget=budget, rng=1)
+    plan = noisy_cur(
+        (m, n), ew.Prices(column=price), noise={"column": 0.0, "entry": 0.0}, budget=budget, rng=1
+    )
     found = ew.play(plan, TwoCostOracle(A, entry_noise=0.0, column_noise=0.0))
     np.testing.assert_allclose(found.to_dense(), A, atol=1e-10 * np.abs(A).max())
     assert found.report["columns"] == columns
@@ -511,14 +628,20 @@ def test_the_pilot_does_not_cost_a_column_where_all_can_be_paid(columns):
 @pytest.mark.filterwarnings("ignore:noise of columns")
 def test_exact_columns_beside_noisy_entries():
     A = random_low_rank(40, 30, 3, seed=3)
-    plan = noisy_cur(A.shape, ew.Prices(column=8), noise={"column": 0.0, "entry": 0.1}, budget=240, rng=0)
+    plan = noisy_cur(
+        A.shape, ew.Prices(column=8), noise={"column": 0.0, "entry": 0.1}, budget=240, rng=0
+    )
     found = ew.play(plan, TwoCostOracle(A, entry_noise=0.1, column_noise=0.0, rng=0))
     np.testing.assert_allclose(found.to_dense(), A, atol=1e-6)
 
 
 def test_one_measurement_promises_nothing():
-    plan = noisy_cur((80, 60), ew.Prices(column=16), noise={"column": 0.2, "entry": 0.1}, budget=1, rng=0)
-    found = ew.play(plan, TwoCostOracle(random_low_rank(80, 60, 3), entry_noise=0.1, column_noise=0.2, rng=0))
+    plan = noisy_cur(
+        (80, 60), ew.Prices(column=16), noise={"column": 0.2, "entry": 0.1}, budget=1, rng=0
+    )
+    found = ew.play(
+        plan, TwoCostOracle(random_low_rank(80, 60, 3), entry_noise=0.1, column_noise=0.2, rng=0)
+    )
     assert found.certificates == ()
 
 

@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import entrywise as ew
-from entrywise.active._ranks import BEFORE, Ranks, believed_ranks, estimate_rank, rank_evidence
-from entrywise.active._split import Problem, problem_from_columns, spread_rows, water_fill
+from entrywise.active.two_cost.ranks import (
+    BEFORE,
+    Ranks,
+    believed_ranks,
+    estimate_rank,
+    rank_evidence,
+)
+from entrywise.active.two_cost.risk import Problem, problem_from_columns, spread_rows, water_fill
 from entrywise.bounds.noisycur import (
     budgets,
     corollary1,
@@ -30,7 +36,13 @@ from entrywise.linalg.ridge import ridge_path
 # ridge paths
 
 
-@given(s=st.integers(1, 9), d=st.integers(1, 9), n=st.integers(1, 4), power=st.integers(-6, 6), seed=st.integers(0, 99))
+@given(
+    s=st.integers(1, 9),
+    d=st.integers(1, 9),
+    n=st.integers(1, 4),
+    power=st.integers(-6, 6),
+    seed=st.integers(0, 99),
+)
 def test_leave_one_out_is_leaving_one_out(s, d, n, power, seed):
     rng = np.random.default_rng(seed)
     X, Y = rng.standard_normal((s, d)) * 10.0**power, rng.standard_normal((s, n))
@@ -44,7 +56,9 @@ def test_leave_one_out_is_leaving_one_out(s, d, n, power, seed):
             total += float(np.sum((Y[i] - X[i] @ np.linalg.solve(G, X[keep].T @ Y[keep])) ** 2))
         assert found == pytest.approx(total / Y.size, rel=1e-6)
         Z = np.linalg.solve(X.T @ X + penalty * np.eye(d), X.T @ Y)
-        np.testing.assert_allclose(path.solution(penalty), Z, rtol=1e-6, atol=1e-9 * np.abs(Z).max())
+        np.testing.assert_allclose(
+            path.solution(penalty), Z, rtol=1e-6, atol=1e-9 * np.abs(Z).max()
+        )
 
 
 @given(
@@ -58,8 +72,13 @@ def test_the_best_penalty_is_that_of_the_whole_grid(s, d, spread, noise, signal,
     if seed % 3 == 0:
         X *= np.exp(spread * rng.standard_normal((s, 1)))
     if flat:
-        X = np.exp(rng.standard_normal((s, 1))) @ rng.standard_normal((1, d)) + 1e-7 * X / np.abs(X).max()
-    Y = 10.0**noise * rng.standard_normal((s, 3)) + (X @ rng.standard_normal((d, 3)) if signal else 0.0)
+        X = (
+            np.exp(rng.standard_normal((s, 1))) @ rng.standard_normal((1, d))
+            + 1e-7 * X / np.abs(X).max()
+        )
+    Y = 10.0**noise * rng.standard_normal((s, 3)) + (
+        X @ rng.standard_normal((d, 3)) if signal else 0.0
+    )
     grid = np.geomspace(1e-7, 10, 500) if seed % 2 else np.exp(rng.uniform(-20, 3, 200))
     path = ridge_path(X, Y, grid, relative=True)
     assert path.least == pytest.approx(path.error.min(), rel=1e-12)
@@ -67,7 +86,8 @@ def test_the_best_penalty_is_that_of_the_whole_grid(s, d, spread, noise, signal,
 
 
 @pytest.mark.parametrize(
-    "penalties", [[1e308], [1e-300, 1e300], [1.0], [2.0, 1.0, 1.0], np.geomspace(1e-300, 1e300, 900)]
+    "penalties",
+    [[1e308], [1e-300, 1e300], [1.0], [2.0, 1.0, 1.0], np.geomspace(1e-300, 1e300, 900)],
 )
 def test_penalties_may_be_few_or_far_apart(penalties):
     rng = np.random.default_rng(0)
@@ -81,7 +101,10 @@ def test_penalties_may_be_few_or_far_apart(penalties):
 def test_relative_penalties_follow_the_scale():
     rng = np.random.default_rng(0)
     X, Y, grid = rng.standard_normal((7, 12)), rng.standard_normal((7, 5)), np.geomspace(1e-3, 1, 7)
-    path, scaled = ridge_path(X, Y, grid, relative=True), ridge_path(1e3 * X, Y, grid, relative=True)
+    path, scaled = (
+        ridge_path(X, Y, grid, relative=True),
+        ridge_path(1e3 * X, Y, grid, relative=True),
+    )
     np.testing.assert_allclose(path.penalties, grid * np.linalg.norm(X, 2) ** 2)
     np.testing.assert_allclose(path.error, scaled.error)
     zero = ridge_path(np.zeros((3, 2)), np.ones((3, 1)), grid, relative=True)
@@ -142,7 +165,9 @@ def test_the_closed_form_agrees_with_what_the_fit_achieves():
     for seed in range(4):
         A = random_low_rank(80, 60, 3, seed)
         oracle = ew.oracles.TwoCostOracle(A, entry_noise=0.1, column_noise=0.3, rng=seed)
-        plan = ew.active.noisy_cur((80, 60), ew.Prices(column=16), noise=noise, budget=720, columns=25, rng=seed)
+        plan = ew.active.noisy_cur(
+            (80, 60), ew.Prices(column=16), noise=noise, budget=720, columns=25, rng=seed
+        )
         c.append(np.mean((ew.play(plan, oracle).to_dense() - A) ** 2))
     expected = problem(column_variance=0.09, signal=1.0).split(25, 720).error
     assert math.sqrt(np.mean(c)) == pytest.approx(expected, rel=0.15)
@@ -160,7 +185,9 @@ def test_more_money_more_precision_and_fewer_directions_lower_the_error():
 def test_splits_at_both_ends():
     assert problem().best(10).columns == 0
     assert problem(column_price=0.5).best(720).columns == 60
-    assert problem(entry_variance=1e-6, column_variance=4.0, column_price=70.0).best(2500).columns == 0
+    assert (
+        problem(entry_variance=1e-6, column_variance=4.0, column_price=70.0).best(2500).columns == 0
+    )
     cheap = problem().best(720)
     assert cheap.columns * 16 + cheap.cells <= 720
 
@@ -181,7 +208,15 @@ def test_small_matrices_are_not_trusted_to_entries_that_only_just_suffice():
     found = {}
     for times in (1, 10):
         m, n, price, budget = 100 * times, 50 * times, 31.8 * times, 544.0 * times
-        dear = problem(m=m, n=n, column_price=price, column_variance=0.336, entry_variance=0.0164, rank=3, signal=1.0)
+        dear = problem(
+            m=m,
+            n=n,
+            column_price=price,
+            column_variance=0.336,
+            entry_variance=0.0164,
+            rank=3,
+            signal=1.0,
+        )
         d = np.arange(8)
         assert dear.risks(d, budget - price * d, np.array([3.5]))[0].argmin() == 0
         found[times] = dear.best(budget).columns
@@ -197,7 +232,9 @@ def simulated(m, d, k, variance, rng, mean=0.0):
     return mean + signal + math.sqrt(variance) * rng.standard_normal((m, d))
 
 
-@pytest.mark.parametrize(("m", "d", "variance"), [(200, 4, 0.15), (60, 8, 0.4), (8, 8, 0.02), (10, 6, 0.0)])
+@pytest.mark.parametrize(
+    ("m", "d", "variance"), [(200, 4, 0.15), (60, 8, 0.4), (8, 8, 0.02), (10, 6, 0.0)]
+)
 def test_beliefs_in_the_rank_are_calibrated(m, d, variance):
     rng = np.random.default_rng(0)
     held, told = [], []
@@ -208,14 +245,19 @@ def test_beliefs_in_the_rank_are_calibrated(m, d, variance):
         within = found.values <= 8  # the ranks that were drawn
         weights = found.weights[within] / found.weights[within].sum()
         told.append(float(weights[found.values[within] == k].sum()))
-        held.append(float(np.sum(weights**2)))  # the belief in the true rank that the beliefs themselves expect
+        held.append(
+            float(np.sum(weights**2))
+        )  # the belief in the true rank that the beliefs themselves expect
     assert np.mean(told) == pytest.approx(np.mean(held), abs=0.08)
     assert np.mean(told) > 2 / 8
 
 
 def test_columns_that_noise_hides_leave_the_rank_open_and_clear_ones_do_not():
     rng = np.random.default_rng(1)
-    few, many, noisy = (believed_ranks((simulated(60, d, 6, v, rng), v)) for d, v in ((4, 0.1), (14, 0.01), (8, 2.0)))
+    few, many, noisy = (
+        believed_ranks((simulated(60, d, 6, v, rng), v))
+        for d, v in ((4, 0.1), (14, 0.01), (8, 2.0))
+    )
     assert len(few.values) > 3
     assert many.values.tolist() == [6]
     assert len(noisy.values) > 3
@@ -245,7 +287,9 @@ def test_the_evidence_knows_no_units_and_no_mean(m, d, k, power, mean, variance,
     assert np.all(np.isfinite(found))
     unit = 10.0**power
     # in nats; the smallest singular values of a square exact X are known to fewer digits
-    np.testing.assert_allclose(rank_evidence(unit * (X + mean), unit**2 * variance, 6), found, rtol=1e-3, atol=0.02)
+    np.testing.assert_allclose(
+        rank_evidence(unit * (X + mean), unit**2 * variance, 6), found, rtol=1e-3, atol=0.02
+    )
     if m != d:
         np.testing.assert_allclose(rank_evidence(X.T, variance, 6), found, rtol=1e-3, atol=0.02)
 
@@ -287,7 +331,11 @@ def test_estimated_rank():
 
 def test_signal_is_about_the_mean_of_each_row():
     rng = np.random.default_rng(0)
-    C = 100 * np.ones((80, 30)) + 0.5 * random_low_rank(80, 30, 3, rng) + 0.1 * rng.standard_normal((80, 30))
+    C = (
+        100 * np.ones((80, 30))
+        + 0.5 * random_low_rank(80, 30, 3, rng)
+        + 0.1 * rng.standard_normal((80, 30))
+    )
     found = problem_from_columns(problem(column_variance=0.01), C)
     assert found.signal == pytest.approx(0.25, rel=0.25)
 
@@ -375,7 +423,10 @@ def test_budgets_compare_as_the_paper_says():
 )
 def test_bounds_refuse_half_a_noise(noise):
     of = traits(np.random.default_rng(0).normal(5, 1, (20, 10)), rank=2)
-    for bound in (lambda: theorem1(of, 4, 3, noise=noise), lambda: budgets(of, ew.Prices(column=4), noise=noise)):
+    for bound in (
+        lambda: theorem1(of, 4, 3, noise=noise),
+        lambda: budgets(of, ew.Prices(column=4), noise=noise),
+    ):
         with pytest.raises(ParameterError, match="both finite and not below 0"):
             bound()
 

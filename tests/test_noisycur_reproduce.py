@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from entrywise.reproduce import noisycur
-from entrywise.reproduce._twocost import LOW_HIGH, contests, error, jester, movielens, overlay, played, synthetic
+from entrywise.reproduce._twocost import (
+    LOW_HIGH,
+    contests,
+    error,
+    jester,
+    movielens,
+    overlay,
+    played,
+    synthetic,
+)
 
 
 def small(rank=2):
@@ -17,13 +26,17 @@ def small(rank=2):
 
 def test_panels_draw_every_method_and_judge_the_claims(tmp_path):
     said = []
-    claims = noisycur._panels("2", tmp_path, True, said.append, contests("synthetic", small(), 2), range(1))
+    claims = noisycur._panels(
+        "2", tmp_path, True, said.append, contests("synthetic", small(), 2), range(1)
+    )
     assert {c.figure for c in claims} == {"2"}
     assert len(claims) == 8
     assert all(c.holds is not None and c.found for c in claims)
     with (tmp_path / "figure2.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {r["method"] for r in rows} == {*noisycur.STYLE, "noisy_cur, automatic"} - {"Chen, not centred"}
+    assert {r["method"] for r in rows} == {*noisycur.STYLE, "noisy_cur, automatic"} - {
+        "Chen, not centred"
+    }
     assert (tmp_path / "figure2.png").stat().st_size > 10_000
     assert said
 

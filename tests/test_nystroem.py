@@ -12,7 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from entrywise.estimators import AdaptiveNystroem
 
 
-@parametrize_with_checks([AdaptiveNystroem(n_components=5), AdaptiveNystroem(n_components=5, order="greedy")])
+@parametrize_with_checks(
+    [AdaptiveNystroem(n_components=5), AdaptiveNystroem(n_components=5, order="greedy")]
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -47,7 +49,9 @@ def test_precomputed_kernels_may_have_fewer_components_than_points(digits):
 
 def test_it_chooses_better_than_uniform_columns(digits):
     K = rbf_kernel(digits, gamma=0.02)
-    ours = AdaptiveNystroem(gamma=0.02, n_components=40, order="greedy").fit(digits).transform(digits)
+    ours = (
+        AdaptiveNystroem(gamma=0.02, n_components=40, order="greedy").fit(digits).transform(digits)
+    )
     uniform = []
     for seed in range(9):
         Z = Nystroem(gamma=0.02, n_components=40, random_state=seed).fit_transform(digits)
@@ -57,6 +61,10 @@ def test_it_chooses_better_than_uniform_columns(digits):
 
 def test_names_out_and_callables(digits):
     model = AdaptiveNystroem(lambda x, y: float(x @ y), n_components=3).fit(digits[:20])
-    assert list(model.get_feature_names_out()) == ["adaptivenystroem0", "adaptivenystroem1", "adaptivenystroem2"]
+    assert list(model.get_feature_names_out()) == [
+        "adaptivenystroem0",
+        "adaptivenystroem1",
+        "adaptivenystroem2",
+    ]
     with pytest.raises(ValueError, match="n_components must be at least 1, got 0"):
         AdaptiveNystroem(n_components=0).fit(digits)

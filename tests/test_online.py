@@ -14,7 +14,15 @@ from entrywise.exceptions import DataError, ParameterError
 from entrywise.gallery import bicluster_trials
 from entrywise.linalg import _jit_ends
 from entrywise.linalg.lanczos import GrowingExponential
-from entrywise.online import Doubling, Learner, Majority, MatrixWinnow, RowColumnMajority, SymmetricWinnow, auto
+from entrywise.online import (
+    Doubling,
+    Learner,
+    Majority,
+    MatrixWinnow,
+    RowColumnMajority,
+    SymmetricWinnow,
+    auto,
+)
 
 
 def exp(S):
@@ -84,7 +92,9 @@ def test_slack_same_as_literal(slack):
     assert learner.updates > learner.mistakes
 
 
-@pytest.mark.parametrize(("gamma", "slack", "noise"), [(1.0, 0.2, 0.0), (0.5, 0.0, 0.1), (2.0, 0.4, 0.0)])
+@pytest.mark.parametrize(
+    ("gamma", "slack", "noise"), [(1.0, 0.2, 0.0), (0.5, 0.0, 0.1), (2.0, 0.4, 0.0)]
+)
 def test_symmetric_same_as_literal(gamma, slack, noise):
     trials = bicluster_trials(25, 30, 3, 4, noise, seed=2)
     rows, cols, labels = np.array(trials).T
@@ -92,7 +102,9 @@ def test_symmetric_same_as_literal(gamma, slack, noise):
     np.testing.assert_array_equal(found, literal_symmetric(25, 30, trials, gamma, slack))
 
 
-@pytest.mark.parametrize(("gamma", "slack", "noise"), [(0.5, 0.0, 0.2), (2.0, 0.0, 0.1), (1.0, 0.1, 0.0)])
+@pytest.mark.parametrize(
+    ("gamma", "slack", "noise"), [(0.5, 0.0, 0.2), (2.0, 0.0, 0.1), (1.0, 0.1, 0.0)]
+)
 def test_dense_same_as_lanczos_and_does_not_drift(gamma, slack, noise):
     rows, cols, labels = np.array(bicluster_trials(30, 25, 4, 4, noise, seed=9)).T
     wanted, sparse = MatrixWinnow(gamma, slack).follow(rows, cols, labels)
@@ -130,7 +142,9 @@ def test_trace_stays_below_golden_thompson(seed, gamma, symmetric):
     assert np.exp(eigenvalues).sum() - unused <= exponential.trace_bound * (1 + 1e-9)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 2.0, 6.0]), st.booleans(), st.booleans())
+@given(
+    st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 2.0, 6.0]), st.booleans(), st.booleans()
+)
 @settings(max_examples=40)
 def test_the_spectrum_lies_between_the_ends(seed, gamma, symmetric, wrong):
     """At every trial, also against the adversary, after a copy, and from a log that does not know the ends."""
@@ -151,7 +165,10 @@ def test_the_spectrum_lies_between_the_ends(seed, gamma, symmetric, wrong):
     for again in (exponential.copy(len(log["u"])), bare):
         low, high = again.ends
         assert low <= eigenvalues[0] <= eigenvalues[-1] <= high
-        us, vs = (x.ravel().astype(np.int64) for x in np.meshgrid(np.unique(log["u"]), np.unique(log["v"])))
+        us, vs = (
+            x.ravel().astype(np.int64)
+            for x in np.meshgrid(np.unique(log["u"]), np.unique(log["v"]))
+        )
         np.testing.assert_array_equal(again.signs(us, vs), exponential.signs(us, vs))
 
 
@@ -167,7 +184,9 @@ def test_a_factorization_tells_what_the_largest_eigenvalue_does(seed, symmetric)
     log = {"u": rng.choice(rows, k), "v": rng.choice(cols, k), "y": ys, "delta": np.full(k, 1e3)}
     grown.replay(log)
     touched, place = np.zeros(len(grown._count), np.int32), np.zeros(len(grown._count), np.int32)
-    size, first = _jit_ends.halves(touched, len(grown._count), place, grown._start, grown._count, grown._pool)
+    size, first = _jit_ends.halves(
+        touched, len(grown._count), place, grown._start, grown._count, grown._pool
+    )
     assert size == grown.n_active
     assert 2 * first <= size
     used = np.sort(touched[:size]) - 2

@@ -15,7 +15,10 @@ from entrywise.estimators import BinaryStream
 from entrywise.exceptions import DataError, ParameterError, StoreError
 from entrywise.gallery import bicluster_trials
 
-VOTES = [{"row": f"u{i}", "col": f"i{j}", "label": y > 0} for i, j, y in bicluster_trials(9, 8, 3, 3, 0.05, seed=8)]
+VOTES = [
+    {"row": f"u{i}", "col": f"i{j}", "label": y > 0}
+    for i, j, y in bicluster_trials(9, 8, 3, 3, 0.05, seed=8)
+]
 
 ENTRYWISE = [sys.executable, "-c", "from entrywise.cli.app import main; main()"]
 
@@ -39,7 +42,9 @@ def test_a_line_out_for_a_line_in(tmp_path):
     assert done.exit_code == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [x["prediction"] for x in lines] == wanted(VOTES)
-    assert all(x["mistake"] == (x["prediction"] != v["label"]) for x, v in zip(lines, VOTES, strict=True))
+    assert all(
+        x["mistake"] == (x["prediction"] != v["label"]) for x, v in zip(lines, VOTES, strict=True)
+    )
     mistakes = sum(x["mistake"] for x in lines)
     assert f"{mistakes} mistakes in {len(VOTES)} labels, 9 rows x 8 columns" in done.stderr
 
@@ -51,7 +56,9 @@ def test_stdin_gzip_and_formats(tmp_path):
     assert table.stdout.splitlines()[0] == "row,col,prediction,label,mistake"
     piped = run("-", "--learner", "matrix-winnow", "--param", "gamma=1", input=text(VOTES[:20]))
     said = [json.loads(line)["prediction"] for line in piped.stdout.splitlines()]
-    assert [line.split(",")[2] for line in table.stdout.splitlines()[1:]] == [str(x).lower() for x in said]
+    assert [line.split(",")[2] for line in table.stdout.splitlines()[1:]] == [
+        str(x).lower() for x in said
+    ]
     assert "Predictions" in run("-", "--format", "table", input=text(VOTES[:3])).stdout
     assert "bound" in piped.stderr
 
@@ -68,7 +75,9 @@ def test_lines_without_a_label_are_predicted_only():
 def test_other_names_for_the_labels():
     votes = [{**v, "label": "pass" if v["label"] else "fail"} for v in VOTES[:30]]
     done = run("-", "--labels", "pass,fail", input=text(votes))
-    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(VOTES[:30])
+    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(
+        VOTES[:30]
+    )
     with pytest.raises(ParameterError, match="two different labels"):
         run("-", "--labels", "pass", input="", catch_exceptions=False)
 
@@ -115,7 +124,11 @@ def test_what_came_before_the_end_of_a_stream_is_answered_and_kept(tmp_path):
     assert kept
     assert text(VOTES).startswith(kept)
 
-    votes.write_bytes(text(VOTES[:3]).encode() + b'{"row": "\xff", "col": 1, "label": 1}\n' + text(VOTES[3:5]).encode())
+    votes.write_bytes(
+        text(VOTES[:3]).encode()
+        + b'{"row": "\xff", "col": 1, "label": 1}\n'
+        + text(VOTES[3:5]).encode()
+    )
     done = run(votes)
     assert len(done.stdout.splitlines()) == 5
     assert "line 4: must be UTF-8 text, byte 9 is not; left out" in done.stderr.replace("\n", " ")
@@ -128,16 +141,22 @@ def test_a_snapshot_knows_which_labels_of_the_journal_it_holds(tmp_path):
     journal.write_text(text(VOTES[30:45]))  # what a killed run left
     done = run("-", "--snapshot", snapshot, "--journal", journal, input=text(VOTES[45:50]))
     assert "15 labels learnt again" in done.stderr
-    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(VOTES[:50])[45:]
+    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(
+        VOTES[:50]
+    )[45:]
     done = run("-", "--snapshot", snapshot, "--journal", journal, input=text(VOTES[50:60]))
     assert "0 labels learnt again" in done.stderr
-    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(VOTES[:60])[50:]
+    assert [json.loads(line)["prediction"] for line in done.stdout.splitlines()] == wanted(
+        VOTES[:60]
+    )[50:]
 
 
 def test_numbers_may_be_written_without_a_zero():
     done = run("-", "--learner", "matrix-winnow", "--param", "gamma=.5", input=text(VOTES[:9]))
     assert done.exit_code == 0
-    assert "if some embedding separates all labels with margin 0.5" in done.stderr.replace("\n", " ")
+    assert "if some embedding separates all labels with margin 0.5" in done.stderr.replace(
+        "\n", " "
+    )
 
 
 def test_a_bound_that_was_broken_says_so():
@@ -147,10 +166,14 @@ def test_a_bound_that_was_broken_says_so():
 
 
 def test_a_third_label_is_named():
-    lines = "".join(f'{{"row": {k}, "col": 0, "label": {y}}}\n' for k, y in enumerate((1, -1, 0, -1, 1)))
+    lines = "".join(
+        f'{{"row": {k}, "col": 0, "label": {y}}}\n' for k, y in enumerate((1, -1, 0, -1, 1))
+    )
     done = run("-", input=lines)
     assert len(done.stdout.splitlines()) == 4
-    assert "line 3: a stream has two labels, this is a third: 0 beside -1" in done.stderr.replace("\n", " ")
+    assert "line 3: a stream has two labels, this is a third: 0 beside -1" in done.stderr.replace(
+        "\n", " "
+    )
 
 
 @pytest.mark.parametrize("name", ["9" * 5000, "[" * 100_000, '"\\ud800"'])
@@ -181,7 +204,11 @@ def test_journal_and_snapshot_bring_everything_back(tmp_path):
     assert "40 labels learnt again" in third.stderr
     with pytest.raises(ParameterError, match="made by --learner auto"):
         run("-", "--snapshot", snapshot, "--learner", "doubling", input="", catch_exceptions=False)
-    said = [json.loads(x)["prediction"] for done in (first, second, third) for x in done.stdout.splitlines()]
+    said = [
+        json.loads(x)["prediction"]
+        for done in (first, second, third)
+        for x in done.stdout.splitlines()
+    ]
     assert said == whole
     assert journal.read_text() == text(VOTES)
 
@@ -217,7 +244,9 @@ def test_a_kill_loses_no_answered_label(tmp_path, after):
     kept = [json.loads(line) for line in journal.read_text().splitlines() if line.endswith("}")]
     assert len(kept) >= after
     assert kept == VOTES[: len(kept)]
-    again = run("-", "--learner", "matrix-winnow", "--journal", journal, input=text(VOTES[len(kept) :]))
+    again = run(
+        "-", "--learner", "matrix-winnow", "--journal", journal, input=text(VOTES[len(kept) :])
+    )
     assert again.exit_code == 0
     rest = [json.loads(line)["prediction"] for line in again.stdout.splitlines()]
     whole = wanted(VOTES, "matrix-winnow")

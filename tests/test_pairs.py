@@ -17,7 +17,7 @@ from entrywise.active import (
     successive_elimination,
     uniform_pairs,
 )
-from entrywise.active.halving import arms_for, rounds_for
+from entrywise.active.pairs.halving import arms_for, rounds_for
 from entrywise.apply.pairs import Population, PopulationOracle, best_pair, population, regret
 from entrywise.checks import plans
 from entrywise.exceptions import ParameterError
@@ -33,9 +33,16 @@ def test_finds_a_good_pair_where_uniform_sampling_does_not():
     errors = {"ours": [], "naive": []}
     for seed in range(6):
         L = pair_losses("synthetic", 100, 2, seed)
-        errors["ours"].append(regret(L, play(best_pair(100, budget=5000, rng=seed), BernoulliOracle(L, rng=seed)).pair))
+        errors["ours"].append(
+            regret(
+                L, play(best_pair(100, budget=5000, rng=seed), BernoulliOracle(L, rng=seed)).pair
+            )
+        )
         errors["naive"].append(
-            regret(L, play(uniform_pairs(100, budget=5000, rng=seed), BernoulliOracle(L, rng=seed)).pair)
+            regret(
+                L,
+                play(uniform_pairs(100, budget=5000, rng=seed), BernoulliOracle(L, rng=seed)).pair,
+            )
         )
     assert np.median(errors["ours"]) <= np.median(errors["naive"]) / 4
 
@@ -74,7 +81,10 @@ def test_an_easy_problem_is_solved(make):
 
 @pytest.mark.parametrize("make", BANDITS)
 def test_two_items_have_one_pair(make):
-    assert play(make(2, budget=10, rng=0), BernoulliOracle(np.full((2, 2), 0.5), rng=0)).pair == (0, 1)
+    assert play(make(2, budget=10, rng=0), BernoulliOracle(np.full((2, 2), 0.5), rng=0)).pair == (
+        0,
+        1,
+    )
 
 
 def test_elimination_certifies_what_it_proves():
@@ -87,10 +97,17 @@ def test_elimination_certifies_what_it_proves():
     short = play(successive_elimination(4, budget=20, rng=0), BernoulliOracle(L, rng=0))
     assert short.certificate is None
     assert short.cost == 20
-    median = play(median_elimination(4, budget=200_000, epsilon=0.5, rng=0), BernoulliOracle(L, rng=0))
+    median = play(
+        median_elimination(4, budget=200_000, epsilon=0.5, rng=0), BernoulliOracle(L, rng=0)
+    )
     assert median.certificate.value == 0.5
     assert median.pair == (0, 1)
-    assert play(median_elimination(4, budget=100, epsilon=0.5, rng=0), BernoulliOracle(L, rng=0)).certificate is None
+    assert (
+        play(
+            median_elimination(4, budget=100, epsilon=0.5, rng=0), BernoulliOracle(L, rng=0)
+        ).certificate
+        is None
+    )
 
 
 def test_lil_ucb_one_by_one_and_heuristic():
@@ -132,7 +149,10 @@ def test_exact_clicks_and_an_early_end():
     assert short.status == "exhausted"
     assert short.cost <= 40
     assert short.certificate.vacuous or short.certificate.value > 0
-    assert play(best_pair(30, noise=0), PopulationOracle(users, exact=True), budget=3).pair == (0, 1)
+    assert play(best_pair(30, noise=0), PopulationOracle(users, exact=True), budget=3).pair == (
+        0,
+        1,
+    )
 
 
 def test_clicks_are_losses_turned_round():
@@ -140,7 +160,9 @@ def test_clicks_are_losses_turned_round():
     losses = PopulationOracle(users, rng=1)
     clicks = PopulationOracle(users, rng=1)
     one = play(best_pair(20, budget=3000, rng=0), losses)
-    two = play(best_pair(20, budget=3000, answers="success", rng=0), lambda batch: 1.0 - clicks(batch))
+    two = play(
+        best_pair(20, budget=3000, answers="success", rng=0), lambda batch: 1.0 - clicks(batch)
+    )
     assert one.pair == two.pair
     assert one.value == pytest.approx(two.value)
     np.testing.assert_allclose(one.factor, two.factor)
@@ -178,10 +200,14 @@ def test_one_item_shown_twice_may_win(ask):
     U = np.full((12, 1), 0.9)
     U[7] = 0.05  # everybody takes item 7
     L = U @ U.T
-    rank = 4 if ask else 1  # a diagonal that is never asked follows from the others only as far as the rank is known
+    rank = (
+        4 if ask else 1
+    )  # a diagonal that is never asked follows from the others only as far as the rank is known
     plan = best_pair(12, budget=20_000, rank=rank, allow_same=True, ask_diagonal=ask, rng=0)
     assert play(plan, BernoulliOracle(L, rng=0)).pair == (7, 7)
-    pair = play(best_pair(12, budget=20_000, ask_diagonal=ask, rng=0), BernoulliOracle(L, rng=0)).pair
+    pair = play(
+        best_pair(12, budget=20_000, ask_diagonal=ask, rng=0), BernoulliOracle(L, rng=0)
+    ).pair
     assert 7 in pair
     assert pair[0] != pair[1]
 
@@ -199,7 +225,9 @@ def test_certificate_covers_the_loss_and_the_distance():
 
 def test_gaussian_noise():
     L = 50.0 * pair_losses("synthetic", 30, 2, seed=2)
-    found = play(best_pair(30, budget=20_000, noise=10.0, rng=0), MatrixOracle(L, noise=10.0, rng=1))
+    found = play(
+        best_pair(30, budget=20_000, noise=10.0, rng=0), MatrixOracle(L, noise=10.0, rng=1)
+    )
     assert regret(L, found.pair) < 2.0
     assert found.certificate.value >= found.value - 10
 
@@ -227,13 +255,19 @@ def test_resuming_from_every_checkpoint_is_bit_identical(answers):
     assert len(kept) > 8
     for checkpoint, at in kept.values():
         again = Run.replay(plan, run.log[at:], resume=checkpoint).result
-        assert (again.pair, again.value, again.pulls) == (run.result.pair, run.result.value, run.result.pulls)
+        assert (again.pair, again.value, again.pulls) == (
+            run.result.pair,
+            run.result.value,
+            run.result.pulls,
+        )
         np.testing.assert_array_equal(again.factor, run.result.factor)
         assert again.certificates == run.result.certificates
 
 
 def test_results_are_kept_in_files(tmp_path):
-    found = play(best_pair(10, budget=500, rng=0), BernoulliOracle(pair_losses("bandit", 10, 2), rng=0))
+    found = play(
+        best_pair(10, budget=500, rng=0), BernoulliOracle(pair_losses("bandit", 10, 2), rng=0)
+    )
     found.save(tmp_path / "pair.npz")
     again = type(found).load(tmp_path / "pair.npz")
     assert again.pair == found.pair

@@ -138,7 +138,9 @@ def test_signs_follow_the_largest_entries_and_contradictions_are_listed():
 
 
 def test_what_nothing_determines_is_nan_and_named():
-    seen = O.from_dense([[1, 2, NAN, NAN], [3, NAN, NAN, NAN], [NAN, NAN, 5, 7], [NAN, NAN, NAN, NAN]])
+    seen = O.from_dense(
+        [[1, 2, NAN, NAN], [3, NAN, NAN, NAN], [NAN, NAN, 5, 7], [NAN, NAN, NAN, NAN]]
+    )
     found = log_least_squares(seen)
     expected = np.array([[1, 2, NAN, NAN], [3, 6, NAN, NAN], [NAN, NAN, 5, 7], [NAN] * 4])
     np.testing.assert_allclose(found.to_dense(), expected)
@@ -201,7 +203,11 @@ def test_known_noise_divides_the_weights():
     rng = np.random.default_rng(8)
     noise = rng.choice([1e-4, 0.3], len(seen))
     told = O.from_triplets(
-        seen.rows, seen.cols, seen.values + noise * rng.standard_normal(len(seen)), seen.shape, noise=noise
+        seen.rows,
+        seen.cols,
+        seen.values + noise * rng.standard_normal(len(seen)),
+        seen.shape,
+        noise=noise,
     )
     untold = O.from_triplets(told.rows, told.cols, told.values, told.shape)
     found = log_least_squares(told)
@@ -224,7 +230,9 @@ def test_saved_results_come_back_whole(tmp_path):
 def test_the_chain_warns_when_noise_hides_everything():
     rng = np.random.default_rng(0)
     A = np.outer(*random_rank_one(60, 60, rng, 2.0))
-    seen = O.from_dense(np.where(rng.random(A.shape) < 0.2, A + 20.0 * rng.standard_normal(A.shape), np.nan))
+    seen = O.from_dense(
+        np.where(rng.random(A.shape) < 0.2, A + 20.0 * rng.standard_normal(A.shape), np.nan)
+    )
     with pytest.warns(UserWarning, match="no better than the constant"):
         found = projected_eigenvector(seen, 0.5, 2.0)
     assert "constant" in found.report["warning"]
@@ -234,7 +242,9 @@ def test_the_chain_warns_when_noise_hides_everything():
         projected_eigenvector(multiplicative_table(1), 0.05, 20.0)
 
 
-@pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (0.0, 1.0), (3.0, 2.0), (1.0, np.inf), (NAN, 1.0)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1.0, 2.0), (0.0, 1.0), (3.0, 2.0), (1.0, np.inf), (NAN, 1.0)]
+)
 def test_bad_bounds_are_refused(low, high):
     with pytest.raises(ParameterError, match="0 < low < high"):
         projected_eigenvector(multiplicative_table(0), low, high)
@@ -262,7 +272,9 @@ def test_bad_input_is_refused_in_one_line():
 
 def test_one_entry_and_one_row():
     assert log_least_squares(O.from_dense([[-3.0]])).entry(0, 0) == pytest.approx(-3.0, rel=1e-14)
-    np.testing.assert_allclose(log_least_squares(O.from_dense([[1.0, 2.0, 4.0]])).to_dense(), [[1.0, 2.0, 4.0]])
+    np.testing.assert_allclose(
+        log_least_squares(O.from_dense([[1.0, 2.0, 4.0]])).to_dense(), [[1.0, 2.0, 4.0]]
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e150])
@@ -297,12 +309,15 @@ def test_minimax_constant_trace_and_resistances_equal_their_dense_forms(kind):
     np.testing.assert_allclose(found.trace(), np.trace(K @ P), rtol=1e-8)
     np.testing.assert_allclose(found.spread(np.arange(30.0)), K @ np.arange(30.0), rtol=1e-9)
     R = P.diagonal()[:15, None] + P.diagonal()[None, 15:] - 2.0 * P[:15, 15:]
-    np.testing.assert_allclose(found.resistances(np.arange(15)[:, None], np.arange(15)[None, :]), R, rtol=1e-6)
+    np.testing.assert_allclose(
+        found.resistances(np.arange(15)[:, None], np.arange(15)[None, :]), R, rtol=1e-6
+    )
     whole = P.diagonal()[:, None] + P.diagonal()[None, :] - 2.0 * P
     np.testing.assert_allclose(found.largest_resistance(), whole.max(), rtol=1e-6)
     graph = Laplacian(30, rows, 15 + cols)
     np.testing.assert_allclose(
-        bounds.smallest_gap(graph), np.linalg.eigvalsh(dense_pair(rows, cols, np.ones(15), np.ones(15))[0])[1]
+        bounds.smallest_gap(graph),
+        np.linalg.eigvalsh(dense_pair(rows, cols, np.ones(15), np.ones(15))[0])[1],
     )
 
 
@@ -317,7 +332,9 @@ def test_large_forms_agree_with_the_small_ones():
     assert abs(found.trace(32) / exact - 1.0) < 0.2
     assert 0.5 * R.max() <= found.largest_resistance() <= 1.3 * np.nanmax(R)
     gap = bounds.smallest_gap(Laplacian(700, rows, 400 + cols))
-    np.testing.assert_allclose(gap, np.linalg.eigvalsh(Laplacian(700, rows, 400 + cols) @ np.eye(700))[1], rtol=1e-4)
+    np.testing.assert_allclose(
+        gap, np.linalg.eigvalsh(Laplacian(700, rows, 400 + cols) @ np.eye(700))[1], rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("kind", ["random", "star"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import entrywise as ew
-from entrywise.active.rankone import next_entries, rank_one
+from entrywise.active.rank_one import next_entries, rank_one
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_rank_one
 from entrywise.oracles import FunctionOracle, MatrixOracle
@@ -41,7 +41,9 @@ def test_leverage_beats_random_revealing():
         while ours.sum() < mask.sum():
             ours[next_entries(O.from_dense(np.where(ours, seen, np.nan)), 4)] = True
         errors = [
-            np.linalg.norm(ew.passive.log_least_squares(O.from_dense(np.where(k, seen, np.nan))).to_dense() - A)
+            np.linalg.norm(
+                ew.passive.log_least_squares(O.from_dense(np.where(k, seen, np.nan))).to_dense() - A
+            )
             for k in (ours, mask)
         ]
         ratios.append(errors[0] / errors[1])

@@ -50,7 +50,9 @@ def test_newton_equals_a_general_optimiser(seed, n, prior):
     names = np.sort(found.items)
     assume(found.report["components"] == 1)
     code = {x: k for k, x in enumerate(names.tolist())}
-    want = referee([code[x] for x in won.tolist()], [code[x] for x in lost.tolist()], len(names), prior)
+    want = referee(
+        [code[x] for x in won.tolist()], [code[x] for x in lost.tolist()], len(names), prior
+    )
     got = found.score[np.argsort(found.items)]
     np.testing.assert_allclose(got, want, atol=1e-5)
 
@@ -155,7 +157,9 @@ def test_order_and_names_do_not_matter(seed):
 def test_a_long_chain_is_solved_exactly():
     n = 3000  # each beats the next 3 to 1: scores fall by log 3 a step
     a = np.arange(n - 1)
-    found = rank(np.r_[a, a + 1], np.r_[a + 1, a], counts=np.r_[np.full(n - 1, 3.0), np.ones(n - 1)], prior=0)
+    found = rank(
+        np.r_[a, a + 1], np.r_[a + 1, a], counts=np.r_[np.full(n - 1, 3.0), np.ones(n - 1)], prior=0
+    )
     np.testing.assert_array_equal(found.items, np.arange(n))
     np.testing.assert_allclose(np.diff(found.score), -np.log(3), atol=1e-7)
 
@@ -179,7 +183,12 @@ def test_results_can_be_kept(tmp_path):
         ((["a"], ["b"]), {"counts": [0]}, DataError, "all counts are 0"),
         ((["a"], ["b"]), {"prior": -1}, ParameterError, "prior must be"),
         ((["a"], ["b"]), {"method": "elo"}, ParameterError, "method must be"),
-        ((["a", "b", "c"], ["b", "c", "a"]), {"prior": 0, "method": "spectral"}, ParameterError, "prior above 0"),
+        (
+            (["a", "b", "c"], ["b", "c", "a"]),
+            {"prior": 0, "method": "spectral"},
+            ParameterError,
+            "prior above 0",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(columns, extra, error, words):

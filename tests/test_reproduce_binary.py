@@ -15,7 +15,11 @@ from entrywise.reproduce.binary import FIGURES
 def test_quick_figure(name, tmp_path):
     claims = FIGURES[name](tmp_path, True, lambda words: None)
     assert claims
-    assert all(c.holds is not False for c in claims if "bound" in c.claim or "Theorem" in c.claim or "<=" in c.claim)
+    assert all(
+        c.holds is not False
+        for c in claims
+        if "bound" in c.claim or "Theorem" in c.claim or "<=" in c.claim
+    )
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     with (tmp_path / f"{name}.csv").open() as file:
         assert len(list(csv.reader(file))) > 2

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 import entrywise as ew
 from entrywise.active import adaptive_nystrom
-from entrywise.exceptions import AnswerError, EntrywiseError, NotPSD, ParameterError, ReplayDiverged, TellError
+from entrywise.exceptions import (
+    AnswerError,
+    EntrywiseError,
+    NotPSD,
+    ParameterError,
+    ReplayDiverged,
+    TellError,
+)
 from entrywise.gallery import random_psd
 from entrywise.oracles import FunctionOracle, MatrixOracle
 from entrywise.queries import Batch, Checkpoint, plan
@@ -17,7 +24,18 @@ from entrywise.results import LowRank
 from entrywise.run import Memory, Run
 
 A = random_psd(8, 3, seed=4)
-KINDS = ("some", "some", "some", "again", "outside", "non-finite", "words", "length", "contradiction", "fraction")
+KINDS = (
+    "some",
+    "some",
+    "some",
+    "again",
+    "outside",
+    "non-finite",
+    "words",
+    "length",
+    "contradiction",
+    "fraction",
+)
 
 
 @given(
@@ -55,11 +73,21 @@ def test_random_tells_never_lose_or_double_an_answer(budget, kinds, seed):
                 _refused(run, [values[0], values[0] + 1.0], [at[0], at[0]])
             case "fraction":
                 _refused(run, values, at + 0.5)
-        assert (run.number, run.open.tolist(), run.measured, run.ledger.spent, len(run.log)) == before
+        assert (
+            run.number,
+            run.open.tolist(),
+            run.measured,
+            run.ledger.spent,
+            len(run.log),
+        ) == before
     truth = Run(adaptive_nystrom(8), budget=budget)
     ew.play(run, MatrixOracle(A))
     ew.play(truth, MatrixOracle(A))
-    assert (run.measured, run.ledger.spent, run.number) == (truth.measured, truth.ledger.spent, truth.number)
+    assert (run.measured, run.ledger.spent, run.number) == (
+        truth.measured,
+        truth.ledger.spent,
+        truth.number,
+    )
     np.testing.assert_array_equal(run.result.factor, truth.result.factor)
 
 
@@ -96,7 +124,12 @@ def test_the_same_answer_twice_is_harmless_and_another_is_refused():
         ([1.0], [9], TellError, "positions must be in 0..7, got 9"),
         ([1.0], [0.5], TellError, "whole numbers"),
         ([1.0, 2.0], [0], TellError, "one answer for each of 1 positions"),
-        ([float("nan")], [3], AnswerError, r"answer 3, entry \(3, 3\), is nan; tell a finite number"),
+        (
+            [float("nan")],
+            [3],
+            AnswerError,
+            r"answer 3, entry \(3, 3\), is nan; tell a finite number",
+        ),
         ([None], [3], AnswerError, "cannot do without it"),
         (["x"], [3], AnswerError, "answers must be numbers"),
     ],
@@ -123,7 +156,9 @@ def test_known_entries_are_used_and_free():
 def test_known_entries_that_are_not_symmetric_are_refused():
     B = A.copy()
     B[2, 5] += 1
-    with pytest.raises(AnswerError, match=r"\(2, 5\).*\(5, 2\).*must be equal|\(5, 2\).*\(2, 5\).*must be equal"):
+    with pytest.raises(
+        AnswerError, match=r"\(2, 5\).*\(5, 2\).*must be equal|\(5, 2\).*\(2, 5\).*must be equal"
+    ):
         Run(adaptive_nystrom(8), known=ew.Observations.from_dense(B))
     with pytest.raises(ParameterError, match="shape"):
         Run(adaptive_nystrom(9), known=ew.Observations.from_dense(B))
@@ -160,7 +195,10 @@ def test_a_replay_that_differs_names_the_place():
     run = Run(adaptive_nystrom(8))
     ew.play(run, MatrixOracle(A))
     log = [(e.batch, e.answers) for e in run.log]
-    other = [(Batch.diagonal(8), log[0][1]), (Batch.column(7 if log[1][0].cols[0] != 7 else 6, 8), log[1][1])]
+    other = [
+        (Batch.diagonal(8), log[0][1]),
+        (Batch.column(7 if log[1][0].cols[0] != 7 else 6, 8), log[1][1]),
+    ]
     with pytest.raises(ReplayDiverged, match="batch 1 of adaptive-nystrom asks for"):
         Run.replay(adaptive_nystrom(8), other)
     with pytest.raises(ReplayDiverged, match="ended before batch"):
@@ -234,7 +272,10 @@ def test_a_column_is_charged_once_and_refused_whole():
     assert (found.cost, found.status, oracle.spent) == (0, "exhausted", 0)
 
 
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.floats(-1, 1)), max_size=60), st.booleans())
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.floats(-1, 1)), max_size=60),
+    st.booleans(),
+)
 def test_memory_agrees_with_a_dictionary(entries, symmetric):
     memory, referee = Memory(symmetric), {}
     for i, j, y in entries:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrywise.active import stochastic_nystrom
-from entrywise.active.arms import (
+from entrywise.active.pairs.tally import (
     CHUNK,
     Tally,
     count_pairs,
@@ -52,9 +52,18 @@ def test_fit_is_equivariant_in_the_scale(scale):
     i, j, y = triplets(L)
     y = y + 0.05 * rng.standard_normal(len(y))
     counts = rng.integers(1, 5, len(y)).astype(float)
-    one = fit_psd(i, j, y * counts, counts, spectral_start(20, i, j, y * counts, counts, 3), noise=0.05)
+    one = fit_psd(
+        i, j, y * counts, counts, spectral_start(20, i, j, y * counts, counts, 3), noise=0.05
+    )
     y = y * scale
-    two = fit_psd(i, j, y * counts, counts, spectral_start(20, i, j, y * counts, counts, 3), noise=0.05 * scale)
+    two = fit_psd(
+        i,
+        j,
+        y * counts,
+        counts,
+        spectral_start(20, i, j, y * counts, counts, 3),
+        noise=0.05 * scale,
+    )
     np.testing.assert_allclose(two @ two.T, scale * (one @ one.T), rtol=1e-6, atol=1e-9 * scale)
 
 
@@ -124,7 +133,7 @@ def test_smallest_pairs_agree_with_a_dense_search(seed, n, diagonal, count):
 def test_smallest_pairs_go_block_by_block(monkeypatch):
     F = np.random.default_rng(0).standard_normal((300, 3))
     whole = smallest_pairs(F, 50, False)
-    import entrywise.active.arms as arms
+    import entrywise.active.pairs.tally as arms
 
     monkeypatch.setattr(arms, "max", lambda a, b: 7, raising=False)
     for x, y in zip(whole, arms.smallest_pairs(F, 50, False), strict=True):
@@ -174,7 +183,9 @@ def test_pairs_drawn_are_different():
 def test_budget_is_spent_to_the_pull(budget, diagonal):
     L = pair_losses("synthetic", 20, 2)
     oracle = BernoulliOracle(L, rng=0)
-    found = play(stochastic_nystrom(20, rank=2, budget=budget, ask_diagonal=diagonal, rng=0), oracle)
+    found = play(
+        stochastic_nystrom(20, rank=2, budget=budget, ask_diagonal=diagonal, rng=0), oracle
+    )
     assert found.cost == oracle.spent == budget
     assert found.status == "finished"
     assert found.factor.shape == (20, 2)
@@ -187,7 +198,10 @@ def test_without_the_diagonal_none_of_it_is_asked():
         seen.append(np.any(rows == cols))
         return np.zeros(len(rows))
 
-    play(stochastic_nystrom(15, rank=3, budget=3000, ask_diagonal=False, rng=0), FunctionOracle(coin, vectorized=True))
+    play(
+        stochastic_nystrom(15, rank=3, budget=3000, ask_diagonal=False, rng=0),
+        FunctionOracle(coin, vectorized=True),
+    )
     assert not any(seen)
 
 
@@ -195,7 +209,10 @@ def test_without_the_diagonal_none_of_it_is_asked():
 @pytest.mark.parametrize("diagonal", [True, False])
 def test_error_is_far_below_uniform_averaging(family, diagonal):
     L = pair_losses(family, 60, 2, seed=5)
-    found = play(stochastic_nystrom(60, rank=2, budget=90_000, ask_diagonal=diagonal, rng=0), BernoulliOracle(L, rng=1))
+    found = play(
+        stochastic_nystrom(60, rank=2, budget=90_000, ask_diagonal=diagonal, rng=0),
+        BernoulliOracle(L, rng=1),
+    )
     uniform = np.random.default_rng(0).binomial(49, L) / 49
     error, naive = np.abs(found.to_dense() - L).max(), np.abs(uniform - L).max()
     assert error < naive / 2
@@ -214,11 +231,19 @@ def test_rank_above_the_side_and_one_item():
     found = play(stochastic_nystrom(1, rank=4, budget=50, rng=0), BernoulliOracle([[0.7]], rng=0))
     assert found.shape == (1, 1)
     assert abs(found.entry(0, 0) - 0.7) < 0.25
-    assert play(stochastic_nystrom(3, rank=9, budget=100, rng=0), BernoulliOracle(np.eye(3), rng=0)).rank == 3
+    assert (
+        play(
+            stochastic_nystrom(3, rank=9, budget=100, rng=0), BernoulliOracle(np.eye(3), rng=0)
+        ).rank
+        == 3
+    )
 
 
 def test_zero_matrix():
-    found = play(stochastic_nystrom(10, rank=2, budget=2000, rng=0), BernoulliOracle(np.zeros((10, 10)), rng=0))
+    found = play(
+        stochastic_nystrom(10, rank=2, budget=2000, rng=0),
+        BernoulliOracle(np.zeros((10, 10)), rng=0),
+    )
     assert np.all(found.to_dense() == 0)
 
 
@@ -229,7 +254,9 @@ def test_prices_decide_how_many_pulls():
     assert oracle.spent == 300
     assert found.cost == pytest.approx(30.0)
     with pytest.raises(ParameterError, match="one price"):
-        stochastic_nystrom(2, rank=1, budget=3.0, prices=Prices(entry=[[1.0, 2.0], [2.0, 1.0]]), rng=0)
+        stochastic_nystrom(
+            2, rank=1, budget=3.0, prices=Prices(entry=[[1.0, 2.0], [2.0, 1.0]]), rng=0
+        )
     assert pulls_for(0.3, Prices(entry=0.1), "x") == 3
 
 

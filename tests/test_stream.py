@@ -62,7 +62,9 @@ def test_save_and_load(tmp_path):
         BinaryStream.load(tmp_path / "no.npz")
 
 
-@pytest.mark.parametrize("name", ["auto", "doubling", "row-column-majority", "goldman-warmuth", "online-factorization"])
+@pytest.mark.parametrize(
+    "name", ["auto", "doubling", "row-column-majority", "goldman-warmuth", "online-factorization"]
+)
 def test_copies_and_pickles_are_independent(name):
     model = BinaryStream(name)
     model.follow(*zip(*NAMED[:30], strict=True))
@@ -105,7 +107,10 @@ def test_river_checks():
     names = []
     for check in checks.yield_checks(model):
         names.append(check.__name__)
-        if check.__name__ in ("check_bounded_memory_growth", "check_init_has_default_params_for_tests"):
+        if check.__name__ in (
+            "check_bounded_memory_growth",
+            "check_init_has_default_params_for_tests",
+        ):
             continue  # a record of mistakes grows with them
         check(model.clone())
     assert len(names) > 20

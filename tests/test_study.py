@@ -63,7 +63,12 @@ def test_a_question_may_be_told_in_every_form(lab):
     study = Study.create(lab, "forms", **NYSTROM)
     a, b, c, d = study.ask(4)
     assert study.tell({a.id: A[a.index]}) == 1
-    assert study.tell([(b, A[b.index]), (c.row, c.col, A[c.index]), (d.id, d.row, d.col, str(A[d.index]))]) == 3
+    assert (
+        study.tell(
+            [(b, A[b.index]), (c.row, c.col, A[c.index]), (d.id, d.row, d.col, str(A[d.index]))]
+        )
+        == 3
+    )
     assert study.tell([]) == 0
 
 
@@ -82,7 +87,9 @@ def test_a_result_is_there_at_any_time(desk):
 
 def test_one_batch_is_worked_out_by_many_threads_at_once(desk):
     study = desk.create("crowd", **NYSTROM)
-    threads = [threading.Thread(target=desk.open("crowd").play, args=(MatrixOracle(A),)) for _ in range(4)]
+    threads = [
+        threading.Thread(target=desk.open("crowd").play, args=(MatrixOracle(A),)) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -105,7 +112,9 @@ def test_an_oracle_that_raises_gives_back_what_it_held(lab):
         study.run(breaks, workers=2, chunk=2)
     study.release()
     assert study.status()["leased"] == 0
-    assert same_result(study.play(MatrixOracle(A)), play(adaptive_nystrom(9, rng=1), MatrixOracle(A)))
+    assert same_result(
+        study.play(MatrixOracle(A)), play(adaptive_nystrom(9, rng=1), MatrixOracle(A))
+    )
 
 
 def test_an_oracle_of_the_wrong_shape_or_value_is_refused(lab):
@@ -128,7 +137,9 @@ def test_labels_name_rows_and_both_axes_of_a_symmetric_plan(desk):
     study.tell([(q.row, q.col, A[q.index]) for q in asked])
     column = study.ask(3)
     assert column[0].index == (0, int(np.argmax(np.diag(A))))
-    assert study.tell([(column[0].col, column[0].row, A[column[0].index])]) == 1  # symmetric: either way round
+    assert (
+        study.tell([(column[0].col, column[0].row, A[column[0].index])]) == 1
+    )  # symmetric: either way round
     with pytest.raises(TellError, match="no row is labelled '0'"):
         study.tell([(0, 1, 2.0)])
 
@@ -199,7 +210,9 @@ def test_answers_in_stock_serve_a_fresh_plan_once_each(desk):
     assert same_result(twin.result(), found)
     wider = study.fork(study.name + "-wider", params={"times": 4})
     assert wider.status()["open"] == 4 - 1  # the entry that was measured five times needs no more
-    study.amend("0.0", float(values[0][0]) + 1e-9)  # asks the same again: answered by what was withdrawn
+    study.amend(
+        "0.0", float(values[0][0]) + 1e-9
+    )  # asks the same again: answered by what was withdrawn
     again = desk.open("stock")
     assert again.finished
     assert again.result().cost == found.cost == 14.0
@@ -248,7 +261,11 @@ def test_failed_answers_reach_plans_that_tolerate_them(desk):
 
 def test_units_are_handed_out_whole_and_charged_once(desk):
     study = desk.create(
-        "units", plan="study_plans:columns", params={"shape": [3, 4]}, prices=Prices(entry=1, column=2), budget=7.0
+        "units",
+        plan="study_plans:columns",
+        params={"shape": [3, 4]},
+        prices=Prices(entry=1, column=2),
+        budget=7.0,
     )
     one, two = study.ask(1, "one"), study.ask(1, "two")
     assert [q.index for q in one] == [(0, 0), (1, 0), (2, 0)]
@@ -265,7 +282,12 @@ def test_units_are_handed_out_whole_and_charged_once(desk):
 
 def test_budget_and_prices_go_to_the_plan_that_takes_them(lab):
     study = Study.create(
-        lab, "rich", plan="study_plans:columns", params={"shape": [3, 4]}, prices={"entry": 1, "column": 2}, budget=5.0
+        lab,
+        "rich",
+        plan="study_plans:columns",
+        params={"shape": [3, 4]},
+        prices={"entry": 1, "column": 2},
+        budget=5.0,
     )
     found = study.play(MatrixOracle(np.ones((3, 4))))
     assert (found.status, found.cost) == ("exhausted", 4.0)
@@ -293,10 +315,14 @@ def test_checkpoints_save_the_replay_and_change_nothing(desk):
 
 def test_checkpoints_of_a_fresh_plan_keep_its_stock(desk):
     B = np.arange(25.0).reshape(5, 5)
-    study = desk.create("fresh-staged", plan="study_plans:fresh_staged", params={"n": 2, "stages": 4}, seed=3)
+    study = desk.create(
+        "fresh-staged", plan="study_plans:fresh_staged", params={"n": 2, "stages": 4}, seed=3
+    )
     for _ in range(4):
         fill(study, B)
-    twin = study.fork(study.name + "-fork", params={"stages": 7})  # three stages more, some of their entries in stock
+    twin = study.fork(
+        study.name + "-fork", params={"stages": 7}
+    )  # three stages more, some of their entries in stock
     while not twin.finished:
         twin = Study.open(twin.store, twin.name)
         fill(twin, B)
@@ -312,7 +338,9 @@ def test_a_checkpoint_is_really_used(lab, monkeypatch):
         fill(study, B)
     read = []
     original = SQLStore.answers
-    monkeypatch.setattr(SQLStore, "answers", lambda self, *args: read.append(args) or original(self, *args))
+    monkeypatch.setattr(
+        SQLStore, "answers", lambda self, *args: read.append(args) or original(self, *args)
+    )
     Study.open(lab, "staged").result()
     assert min(first for _, first, _ in read) == study.status()["batch"]
 
@@ -356,7 +384,9 @@ def test_a_plan_that_refuses_answers_keeps_them_and_says_so(desk):
         again.ask(1)
     again.amend(("c", "c"), A[2, 2])
     assert again.status()["trouble"] is None
-    assert same_result(again.play(MatrixOracle(A)), play(adaptive_nystrom(9, rng=1), MatrixOracle(A)))
+    assert same_result(
+        again.play(MatrixOracle(A)), play(adaptive_nystrom(9, rng=1), MatrixOracle(A))
+    )
 
 
 def test_a_newer_version_that_asks_otherwise_is_noticed_and_forked(desk, monkeypatch):
@@ -385,14 +415,22 @@ def test_corrections_of_corrections(desk):
     for q in first:
         with contextlib.suppress(NotPSD):  # half corrected, the answers may contradict each other
             study.amend(q.id, A[q.index])
-    wrong = [line for line in study.log() if line["value"] not in (None, A[line["row"], line["col"]])]
+    wrong = [
+        line for line in study.log() if line["value"] not in (None, A[line["row"], line["col"]])
+    ]
     for line in [line for line in wrong if line["what"] == "withdrawn" and line["price"]]:
         with contextlib.suppress(NotPSD):
-            study.amend(line["id"], A[line["row"], line["col"]])  # answers of a withdrawn batch serve as memory
+            study.amend(
+                line["id"], A[line["row"], line["col"]]
+            )  # answers of a withdrawn batch serve as memory
     again = desk.open("twice")
     found = again.play(MatrixOracle(A))
     assert same_result(found, play(adaptive_nystrom(9, rng=1), MatrixOracle(A)))
-    told = [line for line in again.log() if line["price"] and line["value"] is not None and line["what"] != "amended"]
+    told = [
+        line
+        for line in again.log()
+        if line["price"] and line["value"] is not None and line["what"] != "amended"
+    ]
     assert found.cost == sum(line["price"] for line in told)
     assert again.status()["withdrawn"] >= 1
 
@@ -438,7 +476,10 @@ def test_answers_that_cannot_be(desk):
         with pytest.raises(TellError, match=words):
             study.tell([("0.3", 1.0), *answers] if "answer 1" not in words else answers)
     assert study.status()["answered"] == 0
-    with pytest.raises(TellError, match=r"worker 'two' has no lease of question 0.0, entry \(0, 0\); 'one' holds it"):
+    with pytest.raises(
+        TellError,
+        match=r"worker 'two' has no lease of question 0.0, entry \(0, 0\); 'one' holds it",
+    ):
         study.tell([("0.0", 1.0)], worker="two")
     with pytest.raises(TellError, match="nobody holds it"):
         study.tell([("0.5", 1.0)], worker="two")
@@ -476,7 +517,9 @@ def test_asking_and_telling_in_bulk(desk):
     study = desk.create("bulk", plan="adaptive-nystrom", params={"n": n, "rank": 1}, seed=1)
     leased = study.lease(None, "bulk")
     assert len(leased) == n
-    told = Told(np.full(n, leased.batch), leased.positions, np.arange(n, dtype=float), np.zeros(n, bool))
+    told = Told(
+        np.full(n, leased.batch), leased.positions, np.arange(n, dtype=float), np.zeros(n, bool)
+    )
     odd = told.position % 2 == 1
     assert study.put(Told(*(column[odd] for column in told)), "bulk") == n // 2
     assert study.put(told, "bulk") == n // 2
@@ -537,7 +580,9 @@ def test_a_study_of_the_first_tables_is_brought_up_to_date(lab, tmp_path, priced
     if priced:
         handle.execute("ALTER TABLE pending ADD COLUMN price FLOAT NOT NULL DEFAULT 0")
     for table in metadata.tables:
-        names = ", ".join(f'"{row[1]}"' for row in handle.execute(f"PRAGMA main.table_info({table})"))
+        names = ", ".join(
+            f'"{row[1]}"' for row in handle.execute(f"PRAGMA main.table_info({table})")
+        )
         handle.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM now.{table}")
     handle.commit()
     handle.close()
@@ -582,9 +627,15 @@ def test_the_queue_holds_questions_of_the_current_batch_alone(desk):
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
-def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(postgres_url, tmp_path, analyzed):
+def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(
+    postgres_url, tmp_path, analyzed
+):
     study = Study.create(
-        postgres_url, f"plans-{tmp_path.name}", plan="adaptive-nystrom", params={"n": 20_000, "rank": 1}, seed=1
+        postgres_url,
+        f"plans-{tmp_path.name}",
+        plan="adaptive-nystrom",
+        params={"n": 20_000, "rank": 1},
+        seed=1,
     )
     store, number = study.store, study._record.id
 
@@ -599,7 +650,9 @@ def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(p
             ("left", tells._LEFT_POSTGRESQL, f"{number}, 0, 7"),
             (
                 "free",
-                free_questions(number, 1e9).limit(20).compile(connection, compile_kwargs={"literal_binds": True}),
+                free_questions(number, 1e9)
+                .limit(20)
+                .compile(connection, compile_kwargs={"literal_binds": True}),
                 "",
             ),
         ):
@@ -630,10 +683,16 @@ def touched(study, *tables):
 
 def test_postgresql_asks_by_key_with_statistics_of_another_study(own_server):
     """A new study, of which nothing is known yet, seems to have no question; finding one must not read all."""
-    Study.create(own_server.url, "first", plan="adaptive-nystrom", params={"n": 2000, "rank": 1}, seed=1)
-    analyze = "ANALYZE pending; ANALYZE questions; ANALYZE answers; ANALYZE batches; ANALYZE studies"
+    Study.create(
+        own_server.url, "first", plan="adaptive-nystrom", params={"n": 2000, "rank": 1}, seed=1
+    )
+    analyze = (
+        "ANALYZE pending; ANALYZE questions; ANALYZE answers; ANALYZE batches; ANALYZE studies"
+    )
     SQLStore(own_server.url).database.write(lambda c: c.exec_driver_sql(analyze))
-    study = Study.create(own_server.url, "second", plan="adaptive-nystrom", params={"n": 20_000, "rank": 1}, seed=1)
+    study = Study.create(
+        own_server.url, "second", plan="adaptive-nystrom", params={"n": 20_000, "rank": 1}, seed=1
+    )
     before = touched(study)
     for k in range(3):
         asked = study.ask(20, f"w{k}")
@@ -649,8 +708,12 @@ def test_postgresql_reads_each_answer_once_with_statistics_of_another_study(own_
     A, params = np.eye(1500) + 0.5, {"n": 1500, "rank": 3}
     first = Study.create(own_server.url, "first", plan="adaptive-nystrom", params=params, seed=1)
     fill(first, A)
-    first.store.database.write(lambda c: c.exec_driver_sql("ALTER TABLE answers SET (autovacuum_enabled = off)"))
-    first.store.database.write(lambda c: c.exec_driver_sql("ALTER TABLE questions SET (autovacuum_enabled = off)"))
+    first.store.database.write(
+        lambda c: c.exec_driver_sql("ALTER TABLE answers SET (autovacuum_enabled = off)")
+    )
+    first.store.database.write(
+        lambda c: c.exec_driver_sql("ALTER TABLE questions SET (autovacuum_enabled = off)")
+    )
     first.store.database.write(lambda c: c.exec_driver_sql("ANALYZE questions; ANALYZE answers"))
     study = Study.create(own_server.url, "second", plan="adaptive-nystrom", params=params, seed=2)
     asked = study.ask(2000)
@@ -689,14 +752,19 @@ def test_a_name_is_given_once_whoever_comes_first(desk):
 
 def test_a_database_of_a_later_version_is_refused(lab):
     store = SQLStore(lab)
-    store.database.write(lambda c: c.exec_driver_sql("UPDATE entrywise_version SET version_num = '9999'"))
+    store.database.write(
+        lambda c: c.exec_driver_sql("UPDATE entrywise_version SET version_num = '9999'")
+    )
     with pytest.raises(StoreError, match=r"later version .* upgrade"):
         SQLStore(lab)
 
 
 def test_sqlite_is_durable_and_waits(lab):
     store = SQLStore(lab)
-    read = lambda words: store.database.read(lambda c: c.exec_driver_sql(f"PRAGMA {words}").scalar())  # noqa: E731
+
+    def read(words):
+        return store.database.read(lambda c: c.exec_driver_sql(f"PRAGMA {words}").scalar())
+
     assert read("journal_mode") == "wal"
     assert read("synchronous") == 2  # FULL
     assert read("busy_timeout") >= 60_000
@@ -726,7 +794,9 @@ def test_a_file_that_is_no_export_is_refused(tmp_path, lab):
 
 
 def test_exports_travel_between_databases(postgres_url, lab, tmp_path):
-    study = Study.create(lab, "lite", rows=[f"r{k}" for k in range(9)], plan="adaptive-nystrom", seed=1)
+    study = Study.create(
+        lab, "lite", rows=[f"r{k}" for k in range(9)], plan="adaptive-nystrom", seed=1
+    )
     fill(study, A)
     study.export(tmp_path / "x.zip")
     name = f"lite-{tmp_path.name}-{id(study)}"

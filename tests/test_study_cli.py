@@ -67,7 +67,10 @@ def filled(text, **change):
 
 def test_a_study_by_files_alone(kinase, tmp_path):
     rounds = 0
-    while json.loads(kinase("study", "status", "lab.db", "kinase", "-f", "json"))[0]["state"] == "open":
+    while (
+        json.loads(kinase("study", "status", "lab.db", "kinase", "-f", "json"))[0]["state"]
+        == "open"
+    ):
         todo = kinase("study", "ask", "lab.db", "kinase", "--limit", 7, "--worker", "bench-2")
         path = tmp_path / "done.csv.gz"
         path.write_bytes(gzip.compress(filled(todo).encode()))
@@ -85,7 +88,9 @@ def test_a_study_by_files_alone(kinase, tmp_path):
     assert "largest error" in kinase("study", "certificate", "lab.db", "kinase", "-f", "csv")
     log = list(csv.DictReader(io.StringIO(kinase("study", "log", "lab.db", "kinase", "-f", "csv"))))
     assert {line["worker"] for line in log if line["what"] == "told"} == {"bench-2"}
-    every = kinase("study", "result", "lab.db", "kinase", "--all", "--out", "found.npz", "-f", "csv").splitlines()
+    every = kinase(
+        "study", "result", "lab.db", "kinase", "--all", "--out", "found.npz", "-f", "csv"
+    ).splitlines()
     assert len(every) == 1 + 144
     from entrywise.results import PSDFactor
 
@@ -100,7 +105,9 @@ def test_partial_files_in_any_order(kinase, tmp_path):
     kinase("study", "tell", "lab.db", "kinase", "part.csv")
     now = json.loads(kinase("study", "status", "lab.db", "kinase", "-f", "json"))[0]
     assert (now["answered"], now["open"]) == (8, 4)
-    (tmp_path / "rest.csv").write_text("col;row;value\n" + "".join(f"{n};{n};{VALUE[n, n]}\n" for n in NAMES[:4]))
+    (tmp_path / "rest.csv").write_text(
+        "col;row;value\n" + "".join(f"{n};{n};{VALUE[n, n]}\n" for n in NAMES[:4])
+    )
     kinase("study", "tell", "lab.db", "kinase", "rest.csv")  # by entry, semicolons, no ids
     assert json.loads(kinase("study", "status", "lab.db", "kinase", "-f", "json"))[0]["batch"] == 1
 
@@ -108,13 +115,28 @@ def test_partial_files_in_any_order(kinase, tmp_path):
 BAD = {
     "missing column": ("id,valeu\n0.1,5\n", r"line 1: there must be a column 'value'"),
     "no id": ("name,value\n0.1,5\n", r"line 1: there must be a column 'id'"),
-    "unknown label": ("row,col,value\ncpd-1,cpd-1,1\ncpd-99,cpd-1,5\n", r"line 3: no row is labelled 'cpd-99'"),
-    "wrong study": ("study,id,value\nother,0.1,4\n", r"line 2: this answer belongs to study 'other'"),
-    "wrong entry": ("id,row,col,value\n0.1,cpd-1,cpd-1,1\n0.2,cpd-5,cpd-5,4\n", r"line 3: question 0.2 is entry"),
-    "comma in quotes": ('id,value\n0.1,"0,5"\n', r"line 2: an answer must be a number, with a point"),
+    "unknown label": (
+        "row,col,value\ncpd-1,cpd-1,1\ncpd-99,cpd-1,5\n",
+        r"line 3: no row is labelled 'cpd-99'",
+    ),
+    "wrong study": (
+        "study,id,value\nother,0.1,4\n",
+        r"line 2: this answer belongs to study 'other'",
+    ),
+    "wrong entry": (
+        "id,row,col,value\n0.1,cpd-1,cpd-1,1\n0.2,cpd-5,cpd-5,4\n",
+        r"line 3: question 0.2 is entry",
+    ),
+    "comma in quotes": (
+        'id,value\n0.1,"0,5"\n',
+        r"line 2: an answer must be a number, with a point",
+    ),
     "comma": ("id,value\n0.1,0,5\n", r"line 2: there are 3 fields under 2 columns"),
     "words": ("id,value\n0.2,1\n0.1,high\n", r"line 3: an answer must be a number"),
-    "no lease": ("id,value,worker\n0.2,1,\n0.1,7.5,stranger\n", r"line 3: worker 'stranger' has no lease"),
+    "no lease": (
+        "id,value,worker\n0.2,1,\n0.1,7.5,stranger\n",
+        r"line 3: worker 'stranger' has no lease",
+    ),
     "no question": ("id,value\n77.1,7.5\n", r"line 2: study 'kinase' has no question 77.1"),
     "bad id": ("id,value\nseven,7.5\n", r"line 2: a question's id"),
     "twice": ("id,value\n0.1,7.5\n0.1,8\n", r"line 3: question 0.1 is told 7.5 and 8.0"),
@@ -148,7 +170,9 @@ def test_a_closed_batch_and_a_closed_study(kinase, tmp_path):
     kinase("study", "close", "lab.db", "kinase")
     assert "is closed; reopen it to ask" in kinase("study", "ask", "lab.db", "kinase", ok=False)
     (tmp_path / "more.csv").write_text("id,value\n1.0,0.25\n")
-    assert "is closed; reopen it to tell" in kinase("study", "tell", "lab.db", "kinase", "more.csv", ok=False)
+    assert "is closed; reopen it to tell" in kinase(
+        "study", "tell", "lab.db", "kinase", "more.csv", ok=False
+    )
     kinase("study", "reopen", "lab.db", "kinase")
     kinase("study", "tell", "lab.db", "kinase", "more.csv")
 
@@ -167,13 +191,20 @@ def test_failed_amend_fork_export_import_release_list(kinase, tmp_path):
     kinase("study", "tell", "lab.db", "kinase", "again.csv")
     kinase("study", "amend", "lab.db", "kinase", "cpd-1,cpd-1", repr(VALUE["cpd-1", "cpd-1"]))
     log = kinase("study", "log", "lab.db", "kinase", "-f", "csv")
-    assert [x for x in ("failed", "amended", "told") if f",{x}\n" in log] == ["failed", "amended", "told"]
+    assert [x for x in ("failed", "amended", "told") if f",{x}\n" in log] == [
+        "failed",
+        "amended",
+        "told",
+    ]
     kinase("study", "export", "lab.db", "kinase", "kinase.zip")
     kinase("study", "import", "other.db", "kinase.zip")
     assert kinase("study", "log", "other.db", "kinase", "-f", "csv") == log
     kinase("study", "fork", "lab.db", "kinase", "kinase-2", "--rank", "1")
     listed = list(csv.DictReader(io.StringIO(kinase("study", "list", "lab.db", "-f", "csv"))))
-    assert [(row["name"], row["parent"]) for row in listed] == [("kinase", ""), ("kinase-2", "kinase")]
+    assert [(row["name"], row["parent"]) for row in listed] == [
+        ("kinase", ""),
+        ("kinase-2", "kinase"),
+    ]
     for word in ("status", "log", "certificate", "result", "list"):
         words = ["study", word, "lab.db"] + (["kinase"] if word != "list" else [])
         assert "┃" in kinase(*words)
@@ -186,22 +217,54 @@ def test_workers_by_a_function(kinase, tmp_path):
     )
     kinase("study", "fork", "lab.db", "kinase", "twin")
     kinase("study", "work", "lab.db", "kinase", "--oracle", "assay_for_tests:batch", "--workers", 2)
-    kinase("study", "work", "lab.db", "twin", "--oracle", "assay_for_tests:one", "--entry", "--chunk", 5)
+    kinase(
+        "study",
+        "work",
+        "lab.db",
+        "twin",
+        "--oracle",
+        "assay_for_tests:one",
+        "--entry",
+        "--chunk",
+        5,
+    )
     a, b = (Study.open("lab.db", name).result() for name in ("kinase", "twin"))
     assert a.factor.tobytes() == b.factor.tobytes()
-    assert "module:function" in kinase("study", "work", "lab.db", "kinase", "--oracle", "nonsense", ok=False)
+    assert "module:function" in kinase(
+        "study", "work", "lab.db", "kinase", "--oracle", "nonsense", ok=False
+    )
 
 
 def test_known_entries_from_a_file(sh, tmp_path):
     (tmp_path / "names.csv").write_text("name\na\nb\nc\n")
     (tmp_path / "known.csv").write_text("row,col,value\na,a,1\nb,b,2\nc,c,4\n")
-    words = ("study", "create", "lab.db", "x", "--plan", "adaptive-nystrom", "--rows", "names.csv", "--known")
+    words = (
+        "study",
+        "create",
+        "lab.db",
+        "x",
+        "--plan",
+        "adaptive-nystrom",
+        "--rows",
+        "names.csv",
+        "--known",
+    )
     sh(*words, "known.csv")
     assert json.loads(sh("study", "status", "lab.db", "x", "-f", "json"))[0]["batch"] == 1
     (tmp_path / "bad.csv").write_text("row,col,value\na,a,1\nb,z,2\n")
     assert "bad.csv line 3: no column is labelled 'z'" in sh(*words, "bad.csv", ok=False)
     (tmp_path / "twice.csv").write_text("name\na\na\n")
-    said = sh("study", "create", "l.db", "x", "--plan", "adaptive-nystrom", "--rows", "twice.csv", ok=False)
+    said = sh(
+        "study",
+        "create",
+        "l.db",
+        "x",
+        "--plan",
+        "adaptive-nystrom",
+        "--rows",
+        "twice.csv",
+        ok=False,
+    )
     assert "twice.csv line 3: label 'a' stands in line 2 already" in said
 
 
@@ -209,14 +272,30 @@ def test_known_entries_from_a_file(sh, tmp_path):
     ("words", "said"),
     [
         (("create", "lab.db", "x", "--plan", "nonsense"), "no active method is called 'nonsense'"),
-        (("create", "lab.db", "x", "--plan", "adaptive-nystrom", "--n", "4", "--rnak", "2"), "rnak"),
+        (
+            ("create", "lab.db", "x", "--plan", "adaptive-nystrom", "--n", "4", "--rnak", "2"),
+            "rnak",
+        ),
         (
             ("create", "lab.db", "x", "--plan", "adaptive-nystrom", "--n", "4", "--price", "entry"),
             "--price must be name=number",
         ),
-        (("create", "lab.db", "x", "--plan", "noisy-cur", "--shape", "8"), "--shape must be rows x columns"),
         (
-            ("create", "lab.db", "x", "--plan", "noisy-cur", "--shape", "8x6", "--noise", "column=x"),
+            ("create", "lab.db", "x", "--plan", "noisy-cur", "--shape", "8"),
+            "--shape must be rows x columns",
+        ),
+        (
+            (
+                "create",
+                "lab.db",
+                "x",
+                "--plan",
+                "noisy-cur",
+                "--shape",
+                "8x6",
+                "--noise",
+                "column=x",
+            ),
             "--noise must be name=number",
         ),
         (("create", "lab.db", "x", "--plan", "adaptive-nystrom"), "'n'; it takes n, rank, order"),
@@ -235,11 +314,24 @@ def test_mistakes_are_one_line(sh, tmp_path, words, said):
 
 def test_parameters_are_written_as_forecast_takes_them(sh):
     words = ("study", "create", "lab.db", "--plan", "noisy-cur", "--budget", 60, "--seed", 1)
-    sh(*words, "x", "--shape", "8x6", "--noise", "column=.2,entry=.1", "--price", "column=4,entry=1")
+    sh(
+        *words,
+        "x",
+        "--shape",
+        "8x6",
+        "--noise",
+        "column=.2,entry=.1",
+        "--price",
+        "column=4,entry=1",
+    )
     sh(*words, "y", "--shape", "8,6", "--noise", '{"column": 0.2, "entry": 0.1}', "--price", "column=4", "--price",
        "entry=1")  # fmt: skip
     x, y = (Study.open("lab.db", name) for name in "xy")
-    assert x.status()["params"] == y.status()["params"] == {"shape": [8, 6], "noise": {"column": 0.2, "entry": 0.1}}
+    assert (
+        x.status()["params"]
+        == y.status()["params"]
+        == {"shape": [8, 6], "noise": {"column": 0.2, "entry": 0.1}}
+    )
     assert x.prices.to_json() == y.prices.to_json()
     assert [q.index for q in x.ask()] == [q.index for q in y.ask()]
 
@@ -254,16 +346,34 @@ def test_results_with_a_posterior_print_intervals(sh, tmp_path):
         if len(todo.splitlines()) < 2:
             break
         rows = list(csv.DictReader(io.StringIO(todo)))
-        told = "".join(f"{r['id']},{truth[int(r['row']), int(r['col'])] + 0.1 * rng.standard_normal()}\n" for r in rows)
+        told = "".join(
+            f"{r['id']},{truth[int(r['row']), int(r['col'])] + 0.1 * rng.standard_normal()}\n"
+            for r in rows
+        )
         (tmp_path / "done.csv").write_text("id,value\n" + told)
         sh("study", "tell", "lab.db", "x", "done.csv")
-    every = list(csv.DictReader(io.StringIO(sh("study", "result", "lab.db", "x", "--all", "-f", "csv"))))
+    every = list(
+        csv.DictReader(io.StringIO(sh("study", "result", "lab.db", "x", "--all", "-f", "csv")))
+    )
     assert len(every) == 300
-    inside = [float(r["low"]) <= truth[int(r["row"]), int(r["col"])] <= float(r["high"]) for r in every]
+    inside = [
+        float(r["low"]) <= truth[int(r["row"]), int(r["col"])] <= float(r["high"]) for r in every
+    ]
     assert np.mean(inside) > 0.7
     (tmp_path / "wanted.csv").write_text("row,col\n3,7\n")
     for level, wider in ((0.5, False), (0.99, True)):
-        printed = sh("study", "result", "lab.db", "x", "--entries", "wanted.csv", "--level", level, "-f", "csv")
+        printed = sh(
+            "study",
+            "result",
+            "lab.db",
+            "x",
+            "--entries",
+            "wanted.csv",
+            "--level",
+            level,
+            "-f",
+            "csv",
+        )
         r = next(csv.DictReader(io.StringIO(printed)))
         assert float(r["low"]) < float(r["value"]) < float(r["high"])
         assert (float(r["high"]) > float(every[3 * 15 + 7]["high"])) == wider
@@ -287,7 +397,9 @@ def test_status_reads_well_as_a_table_and_as_csv(kinase):
     assert "worker ann, holds 2, until " in table
     assert "rank 5, n 12" in table
     assert "{" not in table
-    row = next(csv.DictReader(io.StringIO(kinase("study", "status", "lab.db", "kinase", "-f", "csv"))))
+    row = next(
+        csv.DictReader(io.StringIO(kinase("study", "status", "lab.db", "kinase", "-f", "csv")))
+    )
     assert json.loads(row["params"]) == {"rank": 5, "n": 12}
     assert json.loads(row["workers"])[0]["worker"] == "ann"
 

@@ -6,7 +6,9 @@ from entrywise.study.crash import torture
 
 
 def test_killed_workers_lose_nothing(desk):
-    found = torture(desk.url, desk.prefix + "crash", kills=4, seed=11, workers=4, n=50, rank=4, pause=0.15)
+    found = torture(
+        desk.url, desk.prefix + "crash", kills=4, seed=11, workers=4, n=50, rank=4, pause=0.15
+    )
     assert found.kills >= 1
     assert found.acknowledged > 0
     assert (found.lost, found.doubled, found.gave_up) == (0, 0, 0)

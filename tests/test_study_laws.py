@@ -25,10 +25,15 @@ def test_every_active_method_can_be_kept_in_a_study(method, tmp_path):
         if old in params
     }
     make_oracle = getattr(gallery, method.problem)
-    study = Study.create(str(tmp_path / "lab.db"), method.name, plan=method.name, params=params, **own)
+    study = Study.create(
+        str(tmp_path / "lab.db"), method.name, plan=method.name, params=params, **own
+    )
     found = study.play(make_oracle(0))
     expected = play(
-        method.load()(**{**method.example, "rng": own["seed"]} if "seed" in own else method.example), make_oracle(0)
+        method.load()(
+            **{**method.example, "rng": own["seed"]} if "seed" in own else method.example
+        ),
+        make_oracle(0),
     )
     again = Study.open(str(tmp_path / "lab.db"), method.name)
     for each in (found, again.result()):

@@ -24,7 +24,17 @@ def test_workers_outlive_restarts_of_the_server(own_server):
         own_server.stop(crash=next(crashes))
         own_server.start()
 
-    found = torture(own_server.url, "restarts", kills=3, seed=5, workers=3, n=40, rank=3, pause=0.3, strike=restart)
+    found = torture(
+        own_server.url,
+        "restarts",
+        kills=3,
+        seed=5,
+        workers=3,
+        n=40,
+        rank=3,
+        pause=0.3,
+        strike=restart,
+    )
     assert found.kills >= 2
     assert found.acknowledged >= found.expected_cost  # a lease may have passed on meanwhile
     assert found.unharmed

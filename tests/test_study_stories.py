@@ -32,9 +32,13 @@ def test_every_story_ends_in_the_result_of_play(seed, share_wrong):
         if study.finished and not wrong:
             break
         what = rng.choice(["tell", "again", "reopen", "release", "fail", "amend", "amend"])
-        with contextlib.suppress(NotPSD):  # wrong answers may contradict each other; they are kept all the same
+        with contextlib.suppress(
+            NotPSD
+        ):  # wrong answers may contradict each other; they are kept all the same
             if what == "tell":
-                for q in rng.permutation(np.array(study.ask(int(rng.integers(1, 5))), dtype=object)):
+                for q in rng.permutation(
+                    np.array(study.ask(int(rng.integers(1, 5))), dtype=object)
+                ):
                     right = float(A[q.index])
                     value = right
                     if rng.random() < share_wrong:
@@ -62,7 +66,9 @@ def test_every_story_ends_in_the_result_of_play(seed, share_wrong):
     assert study.status()["state"] == "finished"
     assert same_result(found, expected)
     standing = [
-        line for line in study.log() if line["price"] and line["value"] is not None and line["what"] != "amended"
+        line
+        for line in study.log()
+        if line["price"] and line["value"] is not None and line["what"] != "amended"
     ]
     assert found.cost == len(standing) == study.status()["spent"] == study.status()["answered"]
     entries = [tuple(sorted((line["row"], line["col"]))) for line in standing]

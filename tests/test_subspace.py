@@ -15,7 +15,7 @@ from entrywise.gallery import sample_law
 from entrywise.linalg import pairs
 from entrywise.linalg.pairs import PairSums
 from entrywise.passive import partial_pca
-from entrywise.passive.popca import covariance, from_covariance, limit
+from entrywise.passive.partial_pca import covariance, from_covariance, limit
 
 
 def holes(X, share, rng):
@@ -34,7 +34,11 @@ def referee(Y, w, center):
     d = Y.shape[1]
     seen = ~np.isnan(Y)
     n = (seen * w[:, None]).sum(axis=0)
-    mu = np.array([np.average(Y[seen[:, j], j], weights=w[seen[:, j]]) for j in range(d)]) if center else np.zeros(d)
+    mu = (
+        np.array([np.average(Y[seen[:, j], j], weights=w[seen[:, j]]) for j in range(d)])
+        if center
+        else np.zeros(d)
+    )
     C = np.zeros((d, d))
     for i in range(d):
         for j in range(d):
@@ -50,7 +54,9 @@ def referee(Y, w, center):
     st.integers(2, 7), st.integers(30, 80), st.floats(0.05, 0.7), st.booleans(), st.booleans(),
     st.sampled_from([1.0, 1e-150, 1e150, 1e-8, 1e8]), st.integers(0, 10**6),
 )  # fmt: skip
-def test_every_route_gives_the_pairwise_complete_covariance(d, n, share, center, weighted, scale, seed):
+def test_every_route_gives_the_pairwise_complete_covariance(
+    d, n, share, center, weighted, scale, seed
+):
     rng = np.random.default_rng(seed)
     Y = holes(rng.standard_normal((n, d)) + 3.0 * rng.standard_normal(d), share, rng)
     Y[:2] = rng.standard_normal((2, d))
@@ -70,7 +76,12 @@ def test_short_long_and_dense_walks_agree(monkeypatch, center, share):
     rng = np.random.default_rng(3)
     Y = holes(rng.standard_normal((700, 40)) + 2.0, share, rng)
     states = []
-    for short, dense, room in ((10**9, 2.0, 500), (10**9, 2.0, 2**21), (0, 2.0, 500), (0, -1.0, 500)):
+    for short, dense, room in (
+        (10**9, 2.0, 500),
+        (10**9, 2.0, 2**21),
+        (0, 2.0, 500),
+        (0, -1.0, 500),
+    ):
         monkeypatch.setattr(pairs, "SHORT", short)
         monkeypatch.setattr(pairs, "DENSE_SHARE", dense)
         monkeypatch.setattr(pairs, "ROOM", room)
@@ -78,7 +89,11 @@ def test_short_long_and_dense_walks_agree(monkeypatch, center, share):
     for other in states[1:]:
         np.testing.assert_allclose(other.products(), states[0].products(), atol=1e-9)
         np.testing.assert_array_equal(other.counts(), states[0].counts())
-        assert (other.rows, other.short, other.samples) == (states[0].rows, states[0].short, states[0].samples)
+        assert (other.rows, other.short, other.samples) == (
+            states[0].rows,
+            states[0].short,
+            states[0].samples,
+        )
         assert other.largest == pytest.approx(states[0].largest)
         if center:
             np.testing.assert_allclose(other.firsts(), states[0].firsts(), atol=1e-9)
@@ -98,7 +113,9 @@ def test_merge_equals_one_pass():
     streamed = PairSums(30)
     for row in Y[:200]:
         streamed.add(row[None, :])
-    np.testing.assert_allclose(covariance(streamed), covariance(PairSums(30).add(Y[:200])), rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(
+        covariance(streamed), covariance(PairSums(30).add(Y[:200])), rtol=1e-9, atol=1e-7
+    )
 
 
 def test_the_row_of_the_method_table_works():
@@ -217,7 +234,9 @@ def test_repair_cuts_covariances_and_lifts_eigenvalues():
     sd = np.sqrt(np.diagonal(C))
     assert np.all(np.abs(cut) <= np.outer(sd, sd) * (1 + 1e-12))
     np.testing.assert_allclose(np.diagonal(cut), np.diagonal(C))
-    raw, clip, soft = (partial_pca(X, 3, center=False, repair=how) for how in ("none", "clip", "soft"))
+    raw, clip, soft = (
+        partial_pca(X, 3, center=False, repair=how) for how in ("none", "clip", "soft")
+    )
     np.testing.assert_allclose(raw.spectrum, np.linalg.eigvalsh(C)[::-1])
     values, V = np.linalg.eigh(cut)
     low = values[0]
@@ -225,7 +244,10 @@ def test_repair_cuts_covariances_and_lifts_eigenvalues():
     assert clip.spectrum.min() == soft.spectrum.min() == 0.0
     np.testing.assert_allclose(soft.explained_variance, clip.explained_variance - 0.5 * abs(low))
     np.testing.assert_array_equal(soft.components, clip.components)
-    errors = [np.linalg.norm((V * np.maximum(values - s, 0)) @ V.T - law.moments) for s in (0.0, 0.5 * abs(low))]
+    errors = [
+        np.linalg.norm((V * np.maximum(values - s, 0)) @ V.T - law.moments)
+        for s in (0.0, 0.5 * abs(low))
+    ]
     assert errors[1] < errors[0] < np.linalg.norm(C - law.moments)
 
 
@@ -270,7 +292,9 @@ def test_observations_and_weights():
     b, c = partial_pca(Y, 2, weights=w), partial_pca(np.repeat(Y, w, axis=0), 2)
     np.testing.assert_allclose(b.components, c.components, atol=1e-9)
     np.testing.assert_allclose(b.explained_variance, c.explained_variance)
-    twice = ew.Observations.from_triplets([0, 0, 1], [0, 0, 1], [1.0, 2.0, 3.0], (2, 2), duplicates="keep")
+    twice = ew.Observations.from_triplets(
+        [0, 0, 1], [0, 0, 1], [1.0, 2.0, 3.0], (2, 2), duplicates="keep"
+    )
     with pytest.raises(DataError, match="listed twice"):
         partial_pca(twice, 1)
 
@@ -290,7 +314,9 @@ def test_bad_input_is_told():
     for k in (0, -1, 9, 1.5):
         with pytest.raises(ParameterError, match="n_components"):
             partial_pca(X, k)
-    with pytest.raises(NotIdentifiable, match=r"attribute 2 was never seen; observe it or leave it out"):
+    with pytest.raises(
+        NotIdentifiable, match=r"attribute 2 was never seen; observe it or leave it out"
+    ):
         partial_pca(np.where(np.arange(4) == 2, np.nan, X), 2)
     with pytest.raises(DataError, match="every attribute is constant"):
         partial_pca(np.full((10, 3), 7.0), 1)
@@ -392,7 +418,11 @@ def test_transform_is_the_gaussian_conditional_mean():
     Z = space.transform(Y)
     for z, y in zip(Z, Y, strict=True):
         o = ~np.isnan(y)
-        expected = V @ C[:, o] @ np.linalg.solve(C[np.ix_(o, o)], y[o] - mean[o]) if o.any() else np.zeros(2)
+        expected = (
+            V @ C[:, o] @ np.linalg.solve(C[np.ix_(o, o)], y[o] - mean[o])
+            if o.any()
+            else np.zeros(2)
+        )
         np.testing.assert_allclose(z, expected, atol=1e-10)
     np.testing.assert_allclose(space.transform(to_sparse(Y)), Z, atol=1e-12)
     np.testing.assert_allclose(space.transform(np.ma.masked_invalid(Y)), Z)
@@ -438,7 +468,9 @@ def test_partial_fit_merge_and_lazy_components():
     merged = PartialPCA(3).fit(Y[:200]).merge(PartialPCA(3).fit(to_sparse(Y[200:])))
     for other in (stream, merged):
         np.testing.assert_allclose(other.components_, whole.components_, atol=1e-10)
-        np.testing.assert_allclose(other.transform(Y[:9]), whole.transform(Y[:9]), rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(
+            other.transform(Y[:9]), whole.transform(Y[:9]), rtol=1e-5, atol=1e-8
+        )
         assert other.n_samples_seen_ == 600
     np.testing.assert_allclose(whole.fit_transform(Y), whole.transform(Y))
     covered = whole.get_covariance()
@@ -493,7 +525,11 @@ def test_command_reads_tables_with_holes(tmp_path, command):
 
     rng = np.random.default_rng(2)
     Y = holes(rng.standard_normal((200, 2)) @ rng.standard_normal((2, 5)), 0.4, rng)
-    frame = pl.DataFrame({f"s{j}": Y[:, j] for j in range(5)}).fill_nan(None).with_columns(time=pl.lit("noon"))
+    frame = (
+        pl.DataFrame({f"s{j}": Y[:, j] for j in range(5)})
+        .fill_nan(None)
+        .with_columns(time=pl.lit("noon"))
+    )
     frame.write_parquet(tmp_path / "r.parquet")
     frame.write_csv(tmp_path / "r.csv")
     np.save(tmp_path / "r.npy", Y)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import entrywise as ew
 from entrywise.active import bandit_subspace, subspace
-from entrywise.active.mbeg import draw_pairs, pair_estimate
-from entrywise.active.neyman import _draw
+from entrywise.active.subspaces.bandit import draw_pairs, pair_estimate
+from entrywise.active.subspaces.subspace import _draw
 from entrywise.bounds import subspace as bounds
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.gallery import sample_law
@@ -48,7 +48,9 @@ def test_estimate_of_a_pair_has_no_bias(d, seed, alpha):
     expected = np.zeros((d, d))
     for s in range(d):
         for q in range(d):
-            expected += p[s, q] * pair_estimate(d, np.array([s]), np.array([q]), np.array([x[s] * x[q] / p[s, q]]))
+            expected += p[s, q] * pair_estimate(
+                d, np.array([s]), np.array([q]), np.array([x[s] * x[q] / p[s, q]])
+            )
     assert np.abs(expected - np.outer(x, x)).max() <= 1e-12 * max(1.0, float(x @ x))
 
 
@@ -104,12 +106,16 @@ def test_literal_mbeg_learns_and_carries_theorem_7():
     law = bounds.coins_law(5, 1, 1 / 16, np.random.default_rng(3))
     m = 3 * bounds.mbeg_minimum(5, 2)
     X = law.draw(m, np.random.default_rng(0))
-    top = ew.play(bandit_subspace(5, 1, samples=m, schedule="theorem", output="top", rng=0), MatrixOracle(X))
+    top = ew.play(
+        bandit_subspace(5, 1, samples=m, schedule="theorem", output="top", rng=0), MatrixOracle(X)
+    )
     assert law.excess(top.components) < 0.05
     assert top.certificate.value == pytest.approx(math.sqrt(8 * 7 * math.log(5) / (2 * m)))
     drawn = ew.play(bandit_subspace(5, 1, samples=m, schedule="theorem", rng=0), MatrixOracle(X))
     assert drawn.components.shape == (1, 5)
-    big = ew.play(bandit_subspace(5, 1, samples=m, schedule="theorem", rng=0), MatrixOracle(3.0 * X))
+    big = ew.play(
+        bandit_subspace(5, 1, samples=m, schedule="theorem", rng=0), MatrixOracle(3.0 * X)
+    )
     assert big.certificate.vacuous
     assert big.certificate.checked == ()
 
@@ -118,11 +124,14 @@ def test_practical_mbeg_finds_a_line_at_any_scale():
     law = sample_law("few", 12, 1, seed=2)
     X = law.draw(6000, np.random.default_rng(1))
     found = [
-        ew.play(bandit_subspace(12, 1, per_sample=4, samples=6000, rng=5), StreamOracle(c * X)) for c in (1.0, 1e6)
+        ew.play(bandit_subspace(12, 1, per_sample=4, samples=6000, rng=5), StreamOracle(c * X))
+        for c in (1.0, 1e6)
     ]
     assert found[0].captured(law.moments) > 0.97
     np.testing.assert_allclose(found[0].components, found[1].components, atol=1e-8)
-    assert found[0].explained_variance[0] == pytest.approx(np.linalg.eigvalsh(law.moments)[-1], rel=0.2)
+    assert found[0].explained_variance[0] == pytest.approx(
+        np.linalg.eigvalsh(law.moments)[-1], rel=0.2
+    )
 
 
 def test_mbeg_looks_at_no_more_than_r_attributes_a_sample():
@@ -147,7 +156,9 @@ def test_chosen_attributes_beat_uniform_ones(kind, bar):
         X = law.draw(8000, np.random.default_rng(seed))
         loss = [
             law.excess(
-                ew.play(subspace(40, 2, per_sample=2, budget=16_000, floor=f, rng=seed), MatrixOracle(X)).components
+                ew.play(
+                    subspace(40, 2, per_sample=2, budget=16_000, floor=f, rng=seed), MatrixOracle(X)
+                ).components
             )
             for f in (0.2, 1.0)
         ]
@@ -181,7 +192,9 @@ def test_prices_steer_the_looks_and_the_budget_holds():
     assert found.cost == pytest.approx(float(looks @ price))
     assert looks[:5].mean() > 1.8 * looks[5:].mean()
     assert found.captured(law.moments) > 0.98
-    free = ew.play(subspace(d, 2, per_sample=3, samples=1000, budget=20_000.0, rng=0), MatrixOracle(X))
+    free = ew.play(
+        subspace(d, 2, per_sample=3, samples=1000, budget=20_000.0, rng=0), MatrixOracle(X)
+    )
     assert free.cost == 3000.0
 
 
@@ -198,7 +211,9 @@ def test_failed_looks_are_left_out():
 def test_centred_looks_find_the_subspace_about_the_mean():
     law = sample_law("flat", 10, 2, seed=1)
     X = law.draw(6000, np.random.default_rng(0)) + np.linspace(-5, 5, 10)
-    found = ew.play(subspace(10, 2, per_sample=4, samples=6000, center=True, rng=0), MatrixOracle(X))
+    found = ew.play(
+        subspace(10, 2, per_sample=4, samples=6000, center=True, rng=0), MatrixOracle(X)
+    )
     assert found.captured(law.moments) > 0.99
     np.testing.assert_allclose(found.mean, np.linspace(-5, 5, 10), atol=0.1)
 
@@ -247,7 +262,10 @@ def test_zero_samples_give_a_subspace():
         (lambda: bandit_subspace(5, 2), "give budget or samples"),
         (lambda: bandit_subspace(5, 2, budget=1.0), "at least one sample"),
         (lambda: bandit_subspace(5, 2, samples=0), "at least 1"),
-        (lambda: bandit_subspace(5, 2, samples=9, schedule="theorem"), "Theorem 7 needs at least 575"),
+        (
+            lambda: bandit_subspace(5, 2, samples=9, schedule="theorem"),
+            "Theorem 7 needs at least 575",
+        ),
         (lambda: bandit_subspace(5, 2, samples=9, schedule="x"), "schedule"),
         (lambda: bandit_subspace(5, 2, samples=9, output="x"), "output"),
         (lambda: bandit_subspace(5, 2, samples=9, eta=-1.0), "eta"),
@@ -362,7 +380,9 @@ def test_rivals_on_well_seen_data():
     assert grouse(Y, 2, decay=False, step=0.1, passes=2, rng=0).captured(law.moments) > 0.95
     assert impute_pca(Y[:300], 2, penalty=0.5).captured(law.moments) > 0.95
     assert impute_pca(S[:300], 2, penalty=0.5).captured(law.moments) > 0.95
-    np.testing.assert_allclose(zero_fill_pca(S, 2).components, zero_fill_pca(Y, 2).components, atol=1e-9)
+    np.testing.assert_allclose(
+        zero_fill_pca(S, 2).components, zero_fill_pca(Y, 2).components, atol=1e-9
+    )
 
 
 def test_pairwise_beats_zero_fill_under_uneven_masks_and_trackers_at_two_attributes():

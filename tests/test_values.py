@@ -25,14 +25,20 @@ def test_import_loads_numpy_alone():
         "print(sorted(heavy & set(sys.modules)))"
     )
     assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
     )
 
 
 def test_the_command_line_loads_no_mathematics():
     code = "import sys, entrywise.cli.app; print(sorted({'scipy', 'sklearn', 'numba', 'polars', 'matplotlib'} & set(sys.modules)))"
     assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
     )
 
 
@@ -68,9 +74,15 @@ def test_one_matrix_five_ways():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: ew.Observations.from_triplets([0], [0], [np.nan], (1, 1)), r"value 0, entry \(0, 0\), is nan"),
+        (
+            lambda: ew.Observations.from_triplets([0], [0], [np.nan], (1, 1)),
+            r"value 0, entry \(0, 0\), is nan",
+        ),
         (lambda: ew.Observations.from_triplets([0], [0], [np.inf], (1, 1)), "must be finite"),
-        (lambda: ew.Observations.from_triplets([2], [0], [1.0], (2, 1)), r"row 2 of observation 0 must be in 0..1"),
+        (
+            lambda: ew.Observations.from_triplets([2], [0], [1.0], (2, 1)),
+            r"row 2 of observation 0 must be in 0..1",
+        ),
         (
             lambda: ew.Observations.from_triplets([0], [-1], [1.0], (2, 1)),
             r"column -1 of observation 0 must be in 0..0",
@@ -78,13 +90,22 @@ def test_one_matrix_five_ways():
         (lambda: ew.Observations.from_triplets([0.5], [0], [1.0]), "rows must be whole numbers"),
         (lambda: ew.Observations.from_triplets([0, 1], [0], [1.0]), "equally long"),
         (lambda: ew.Observations.from_triplets([], [], []), "no observations and no shape"),
-        (lambda: ew.Observations.from_triplets([0, 0], [1, 1], [1.0, 2.0]), r"entry \(0, 1\) is listed 2 times"),
-        (lambda: ew.Observations.from_triplets([0], [0], [1.0], noise=-1.0), "noise is a standard deviation"),
+        (
+            lambda: ew.Observations.from_triplets([0, 0], [1, 1], [1.0, 2.0]),
+            r"entry \(0, 1\) is listed 2 times",
+        ),
+        (
+            lambda: ew.Observations.from_triplets([0], [0], [1.0], noise=-1.0),
+            "noise is a standard deviation",
+        ),
         (
             lambda: ew.Observations.from_triplets([0], [0], [1.0], noise=[1.0, 2.0]),
             "one number or one for each of the 1",
         ),
-        (lambda: ew.Observations.from_triplets([0], [0], [1.0], row_labels=["a", "a"]), "'a' occurs twice"),
+        (
+            lambda: ew.Observations.from_triplets([0], [0], [1.0], row_labels=["a", "a"]),
+            "'a' occurs twice",
+        ),
         (
             lambda: ew.Observations.from_triplets([0], [0], [1.0], (2, 1), row_labels=["a"]),
             "one label for each of the 2 rows",
@@ -101,7 +122,9 @@ def test_bad_observations_are_refused_in_one_sentence(call, words):
 def test_bad_frames_are_refused_with_the_line():
     pl = pytest.importorskip("polars")
     base = {"row": ["a", "b"], "col": ["x", "y"], "value": ["1", "2,5"]}
-    with pytest.raises(DataError, match="line 2 of column 'value' is '2,5'; values must be numbers"):
+    with pytest.raises(
+        DataError, match="line 2 of column 'value' is '2,5'; values must be numbers"
+    ):
         ew.Observations.from_frame(pl.DataFrame(base))
     with pytest.raises(DataError, match="no column 'rating'"):
         ew.Observations.from_frame(pl.DataFrame(base), value="rating")
@@ -109,7 +132,9 @@ def test_bad_frames_are_refused_with_the_line():
         ew.Observations.from_frame(pl.DataFrame({**base, "row": ["a", None], "value": [1, 2]}))
     with pytest.raises(DataError, match="names 'b', which is not among the 1 labels"):
         ew.Observations.from_frame(pl.DataFrame({**base, "value": [1, 2]}), row_labels=["a"])
-    kept = ew.Observations.from_frame(pl.DataFrame({"row": ["007", "7"], "col": ['"q"', "ü"], "value": [1, 2]}))
+    kept = ew.Observations.from_frame(
+        pl.DataFrame({"row": ["007", "7"], "col": ['"q"', "ü"], "value": [1, 2]})
+    )
     assert kept.row_labels == ("007", "7")
     assert kept.col_labels == ('"q"', "ü")
 
@@ -208,7 +233,9 @@ def test_prices_per_cell_row_column_and_function():
     assert prices.charges(batch, np.array([True, True, True, False])).tolist() == [0, 0, 0, 20]
     assert ew.Prices.from_json(prices.to_json()).charges(batch).sum() == 36
     for bad, words in ((0, "got 0"), (-1.0, "got -1"), ([[1.0, np.nan]], "got nan")):
-        with pytest.raises(ParameterError, match=f"price of entry must be finite and above 0, {words}"):
+        with pytest.raises(
+            ParameterError, match=f"price of entry must be finite and above 0, {words}"
+        ):
             ew.Prices(bad)
     with pytest.raises(ParameterError, match="no price was given for column"):
         ew.Prices().of("column", rows, cols)
@@ -239,7 +266,9 @@ def test_ten_tenths_make_one():
     for _ in range(10):
         ledger.reserve(0.1)
         ledger.charge(0.1)
-    with pytest.raises(Exhausted, match=r"the next batch costs 0\.01 and 0 of 1 is left; raise the budget"):
+    with pytest.raises(
+        Exhausted, match=r"the next batch costs 0\.01 and 0 of 1 is left; raise the budget"
+    ):
         ledger.reserve(0.01)
     with pytest.raises(ParameterError, match="budget must be finite"):
         Ledger(float("nan"))

@@ -11,41 +11,20 @@ from typing import Any
 from entrywise.budget import Ledger
 from entrywise.complete import complete
 from entrywise.observations import Observations
-from entrywise.play import play  # here at once, as complete: the name is the function's, not the module's
+from entrywise.play import (
+    play,  # here at once, as complete: the name is the function's, not the module's
+)
 from entrywise.queries import Batch, Checkpoint, Plan, Prices, plan
 from entrywise.results import Certificate, Interval, LowRank, PSDFactor, Result
 from entrywise.run import Run
 
 __version__ = "0.1.0"
 
-_LAZY = {"Study": "study", "Subspace": "results", "read": "files"}
-_ROOMS = (
-    *(
-        "exceptions",
-        "queries",
-        "observations",
-        "results",
-        "linalg",
-        "bounds",
-        "passive",
-        "active",
-        "online",
-        "intervals",
-    ),
-    *(
-        "methods",
-        "run",
-        "oracles",
-        "budget",
-        "files",
-        "datasets",
-        "gallery",
-        "metrics",
-        "apply",
-        "estimators",
-        "checks",
-    ),
-    *("study", "reproduce"),
+_LAZY = {"Study": "study", "Subspace": "results", "read": "tables"}
+_ROOMS = frozenset(
+    {"exceptions", "types", "queries", "observations", "results", "npz", "linalg", "bounds"}
+    | {"passive", "intervals", "active", "online", "run", "oracles", "budget", "tables", "metrics"}
+    | {"gallery", "methods", "datasets", "apply", "estimators", "checks", "study", "reproduce"}
 )
 
 __all__ = [
@@ -82,4 +61,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__) | set(_ROOMS))
+    return sorted(set(globals()) | set(__all__) | _ROOMS)

@@ -10,8 +10,8 @@ import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
-from entrywise.queries import Array, Seed
 from entrywise.results import LowRank
+from entrywise.types import Array, Seed
 
 MARGIN = 0.98  # rank one must have at most this share of low_rank's held-out error to be chosen
 FOLDS = 5  # below 500 observations, methods are compared by so many folds
@@ -65,9 +65,14 @@ def complete(
     if method == "auto":
         found, reasons = _auto(seen, generator, calibrate, progress, params)
     else:
-        found, reasons = _named(seen, method, generator, calibrate, progress, params), ["asked for by name"]
+        found, reasons = (
+            _named(seen, method, generator, calibrate, progress, params),
+            ["asked for by name"],
+        )
     facts = summary(seen)
-    return replace(found, report={**facts, **found.report, "reasons": reasons, "hints": hints(seen)})
+    return replace(
+        found, report={**facts, **found.report, "reasons": reasons, "hints": hints(seen)}
+    )
 
 
 def as_observations(data: Any) -> Observations:
@@ -124,23 +129,31 @@ def hints(seen: Observations) -> list[str]:
     if len(seen) == m * n:
         found.append("every entry is known: there is nothing to complete, the fit smooths")
     if min(m, n) == 1:
-        found.append("one row or column alone says nothing of its unknown entries: they get the mean")
+        found.append(
+            "one row or column alone says nothing of its unknown entries: they get the mean"
+        )
     return found
 
 
 def _auto(
-    seen: Observations, rng: np.random.Generator, calibrate: bool, progress: Any, params: dict[str, Any]
+    seen: Observations,
+    rng: np.random.Generator,
+    calibrate: bool,
+    progress: Any,
+    params: dict[str, Any],
 ) -> tuple[LowRank, list[str]]:
     from entrywise.passive import low_rank
 
     m, n = seen.shape
     found = _calibrated(seen, low_rank, rng, calibrate, {**params, "progress": progress})
-    reasons = [f"low-rank found {found.rank} component{'s' if found.rank != 1 else ''} beside the biases"]
+    reasons = [
+        f"low-rank found {found.rank} component{'s' if found.rank != 1 else ''} beside the biases"
+    ]
     constant = float(np.ptp(seen.values)) == 0
     if found.rank > 2 or min(m, n) < 2 or constant or params or len(seen) < 5:
         return found, reasons
     try:
-        from entrywise.passive.logls import log_least_squares
+        from entrywise.passive.log_least_squares import log_least_squares
     except ImportError:  # pragma: no cover
         return found, reasons
     errors = compare(seen, (low_rank, _without_words(log_least_squares)), rng)
@@ -155,7 +168,9 @@ def _auto(
     return found, [*reasons, words]
 
 
-def compare(seen: Observations, fits: tuple[Callable[..., LowRank], ...], rng: np.random.Generator) -> Array | None:
+def compare(
+    seen: Observations, fits: tuple[Callable[..., LowRank], ...], rng: np.random.Generator
+) -> Array | None:
     """Return each method's error on the same held-out entries, one tenth or five folds; None where they cannot tell.
 
     Only entries that every method completes are counted; None when fewer than five, or half, are.
@@ -185,7 +200,11 @@ def _without_words(fit: Callable[..., LowRank]) -> Callable[[Observations], LowR
 
 
 def _calibrated(
-    seen: Observations, fit: Callable[..., LowRank], rng: np.random.Generator, calibrate: bool, params: dict[str, Any]
+    seen: Observations,
+    fit: Callable[..., LowRank],
+    rng: np.random.Generator,
+    calibrate: bool,
+    params: dict[str, Any],
 ) -> LowRank:
     from entrywise.intervals import conformal
     from entrywise.passive import low_rank
@@ -203,7 +222,12 @@ def _calibrated(
 
 
 def _named(
-    seen: Observations, method: str, rng: np.random.Generator, calibrate: bool, progress: Any, params: dict[str, Any]
+    seen: Observations,
+    method: str,
+    rng: np.random.Generator,
+    calibrate: bool,
+    progress: Any,
+    params: dict[str, Any],
 ) -> LowRank:
     import inspect
 
@@ -214,8 +238,12 @@ def _named(
     takes = inspect.signature(fit).parameters
     unknown = [name for name in params if name not in takes]
     if unknown:
-        raise ParameterError(f"{row.name} takes no parameter {unknown[0]!r}; it takes {', '.join(list(takes)[1:])}")
-    required = [p.name for p in list(takes.values())[1:] if p.default is p.empty and p.name not in params]
+        raise ParameterError(
+            f"{row.name} takes no parameter {unknown[0]!r}; it takes {', '.join(list(takes)[1:])}"
+        )
+    required = [
+        p.name for p in list(takes.values())[1:] if p.default is p.empty and p.name not in params
+    ]
     if required:
         raise ParameterError(f"{row.name} needs {', '.join(required)}; give it")
     if progress is not None and "progress" in takes:
@@ -232,6 +260,10 @@ def _named(
             from entrywise.intervals import conformal
 
             trial = conformal(seen, fit, refit=False, rng=rng, **params)
-            kept = {k: trial.report[k] for k in ("held_out", "held_out_rmse", "interval") if k in trial.report}
+            kept = {
+                k: trial.report[k]
+                for k in ("held_out", "held_out_rmse", "interval")
+                if k in trial.report
+            }
             found = replace(found, scores=trial.scores, report={**found.report, **kept})
     return replace(found, report={**found.report, "method": row.name})

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from entrywise.exceptions import DataError
 from entrywise.observations import Observations
-from entrywise.queries import Array
+from entrywise.types import Array
 
 HASHES: Mapping[str, str] = MappingProxyType({
     "alpaca-eval/preferences.npz": "4173035027ff73844dff1f7193e5d1f89ba78819c00a6504e674b7ba0c5074fd",
@@ -52,7 +52,10 @@ def local(name: str) -> Path | None:
     path = Path(folder) / name
     if not path.is_file():
         return None
-    if name in HASHES and _sha256(str(path), path.stat().st_mtime_ns, path.stat().st_size) != HASHES[name]:
+    if (
+        name in HASHES
+        and _sha256(str(path), path.stat().st_mtime_ns, path.stat().st_size) != HASHES[name]
+    ):
         raise DataError(f"{path} is not the file we know (its sha256 differs); fetch it again")
     return path
 
@@ -66,7 +69,9 @@ def _sha256(path: str, changed: int, size: int) -> str:
 def _arrays(name: str) -> dict[str, NDArray[Any]]:
     path = local(name)
     if path is None:
-        raise DataError(f"set ENTRYWISE_DATA to a folder that holds {name}; it is not shipped with entrywise")
+        raise DataError(
+            f"set ENTRYWISE_DATA to a folder that holds {name}; it is not shipped with entrywise"
+        )
     with np.load(path, allow_pickle=False) as file:
         return {key: file[key] for key in file.files}
 
@@ -81,7 +86,9 @@ def _fetched(name: str, member: str, download: bool) -> bytes:
 
     url, known_hash = PUBLISHED[name]
     try:
-        archive = pooch.retrieve(url, known_hash=known_hash, path=pooch.os_cache("entrywise"), progressbar=False)
+        archive = pooch.retrieve(
+            url, known_hash=known_hash, path=pooch.os_cache("entrywise"), progressbar=False
+        )
     except Exception as error:
         raise DataError(f"{url} cannot be had: {error}") from None
     with zipfile.ZipFile(archive) as file:
@@ -111,7 +118,9 @@ def movielens_1m(download: bool = False) -> Observations:
     if local("movielens_1m/ratings.npz") is not None:
         found = _arrays("movielens_1m/ratings.npz")
         return _ratings(found["user"], found["movie"], found["rating"])
-    text = _fetched("movielens_1m", "ml-1m/ratings.dat", download).decode("latin-1").replace("::", ",")
+    text = (
+        _fetched("movielens_1m", "ml-1m/ratings.dat", download).decode("latin-1").replace("::", ",")
+    )
     table = np.loadtxt(io.StringIO(text), delimiter=",", dtype=np.int64)
     return _ratings(table[:, 0], table[:, 1], table[:, 2])
 
@@ -142,7 +151,9 @@ def oboe() -> tuple[Observations, Array]:
     """
     found = _arrays("oboe/oboe.npz")
     names = [str(x) for x in found["openml_dataset_id"]]
-    seen = Observations.from_dense(found["error"], row_labels=names, col_labels=[str(x) for x in found["model"]])
+    seen = Observations.from_dense(
+        found["error"], row_labels=names, col_labels=[str(x) for x in found["model"]]
+    )
     return seen, found["runtime_s"].astype(np.float64)
 
 
@@ -165,7 +176,9 @@ def alpaca_eval() -> Observations:
     The AlpacaEval 2 annotations (CC BY-NC 4.0).
     """
     found = _arrays("alpaca-eval/preferences.npz")
-    return Observations.from_dense(found["preference"], row_labels=[str(x) for x in found["models"]])
+    return Observations.from_dense(
+        found["preference"], row_labels=[str(x) for x in found["models"]]
+    )
 
 
 def beijing_air(variable: str = "PM2.5") -> Array:
@@ -190,7 +203,9 @@ def votes(name: str = "house") -> Observations:
     """Return yea (+1) and nay (-1) votes: ``house`` (435 members x 16, 1984) or ``senate`` (102 x 672, 1999-2000)."""
     if name not in ("house", "senate"):
         raise DataError(f"votes must be house or senate, got {name!r}")
-    found = _arrays("house_votes_84/house_votes_84.npz" if name == "house" else "senate_106/senate_106.npz")
+    found = _arrays(
+        "house_votes_84/house_votes_84.npz" if name == "house" else "senate_106/senate_106.npz"
+    )
     return Observations.from_dense(np.where(found["votes"] == 0, np.nan, found["votes"]))
 
 
@@ -198,7 +213,9 @@ def zoo() -> Observations:
     """Return 15 yes (+1) or no (-1) traits of 101 animals, all known."""
     found = _arrays("zoo/zoo.npz")
     return Observations.from_dense(
-        found["traits"], row_labels=[str(x) for x in found["animal"]], col_labels=[str(x) for x in found["trait"]]
+        found["traits"],
+        row_labels=[str(x) for x in found["animal"]],
+        col_labels=[str(x) for x in found["trait"]],
     )
 
 
@@ -209,7 +226,9 @@ def crowd(name: str) -> tuple[Observations, NDArray[np.int64]]:
     """
     paths = [local(f"crowdsourcing/{name}_{kind}.csv.gz") for kind in ("labels", "truth")]
     if None in paths:
-        raise DataError(f"set ENTRYWISE_DATA to a folder that holds crowdsourcing/{name}_labels.csv.gz and its truth")
+        raise DataError(
+            f"set ENTRYWISE_DATA to a folder that holds crowdsourcing/{name}_labels.csv.gz and its truth"
+        )
     tables = []
     for path in paths:
         with gzip.open(str(path), "rb") as file:
@@ -218,4 +237,6 @@ def crowd(name: str) -> tuple[Observations, NDArray[np.int64]]:
     truth = np.full(int(max(labels[:, 0].max(), gold[:, 0].max())) + 1, -1, np.int64)
     truth[gold[:, 0]] = gold[:, 1]
     shape = (len(truth), int(labels[:, 1].max()) + 1)
-    return Observations.from_triplets(labels[:, 0], labels[:, 1], labels[:, 2].astype(np.float64), shape), truth
+    return Observations.from_triplets(
+        labels[:, 0], labels[:, 1], labels[:, 2].astype(np.float64), shape
+    ), truth

@@ -11,7 +11,7 @@ from entrywise.bounds.subspace import Law
 from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
 from entrywise.oracles import BernoulliOracle, MatrixOracle, StreamOracle, TwoCostOracle
-from entrywise.queries import Array, Seed
+from entrywise.types import Array, Seed
 
 
 def random_psd(n: int, rank: int, seed: Seed = 0, condition: float = 1.0) -> Array:
@@ -28,7 +28,9 @@ def random_psd(n: int, rank: int, seed: Seed = 0, condition: float = 1.0) -> Arr
 def random_low_rank(m: int, n: int, rank: int, seed: Seed = 0) -> Array:
     """Return a random m x n matrix of the given rank, entries of order one."""
     rng = np.random.default_rng(seed)
-    return np.asarray(rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)) / np.sqrt(max(rank, 1)))
+    return np.asarray(
+        rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n)) / np.sqrt(max(rank, 1))
+    )
 
 
 def block_kernel(sizes: tuple[int, ...], seed: Seed = 0) -> Array:
@@ -61,14 +63,20 @@ def biclusters(m: int, n: int, k: int, l: int, noise: float = 0.0, seed: Seed = 
     rng = np.random.default_rng(seed)
     blocks = rng.choice([-1.0, 1.0], size=(k, l))
     for _ in range(1000):
-        if k > 2**l or l > 2**k or (len(np.unique(blocks, axis=0)) == k and len(np.unique(blocks, axis=1).T) == l):
+        if (
+            k > 2**l
+            or l > 2**k
+            or (len(np.unique(blocks, axis=0)) == k and len(np.unique(blocks, axis=1).T) == l)
+        ):
             break
         blocks = rng.choice([-1.0, 1.0], size=(k, l))
     U = blocks[rng.integers(k, size=m)][:, rng.integers(l, size=n)]
     return np.where(rng.random((m, n)) < noise, -U, U)
 
 
-def bicluster_trials(m: int, n: int, k: int, l: int, noise: float = 0.0, seed: Seed = 0) -> list[tuple[int, int, int]]:
+def bicluster_trials(
+    m: int, n: int, k: int, l: int, noise: float = 0.0, seed: Seed = 0
+) -> list[tuple[int, int, int]]:
     """Return every entry of a :func:`biclusters` matrix once, as (i, j, y), in random order."""
     rng = np.random.default_rng(seed)
     U = biclusters(m, n, k, l, noise, rng)
@@ -188,7 +196,9 @@ def multiplicative_oracle(seed: Seed = 0) -> Any:
 def two_cost_oracle(seed: Seed = 0) -> Any:
     """Return two instruments over a 12 x 10 matrix of rank 2: the problem of small two-cost plans."""
     rng = np.random.default_rng(seed)
-    return TwoCostOracle(random_low_rank(12, 10, 2, rng), entry_noise=0.05, column_noise=0.2, rng=rng)
+    return TwoCostOracle(
+        random_low_rank(12, 10, 2, rng), entry_noise=0.05, column_noise=0.2, rng=rng
+    )
 
 
 def cells_oracle(seed: Seed = 0) -> Any:

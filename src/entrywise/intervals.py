@@ -22,9 +22,9 @@ import numpy as np
 
 from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
-from entrywise.passive.eb import low_rank
-from entrywise.queries import Array, Indices, Seed
+from entrywise.passive.low_rank import low_rank
 from entrywise.results import LowRank
+from entrywise.types import Array, Indices, Seed
 
 FEWEST = 20  # held-out entries below which nothing is calibrated
 FOLDS = 5  # most fits to calibrate with, when one tenth is few
@@ -107,14 +107,19 @@ def conformal(
     again = params | ({"start": fits[0], "rank": fits[0].rank} if completer is low_rank else {})
     final = completer(observations, **again)
     if not normalised:
-        fits, final = [replace(f, row_cov=None, col_cov=None) for f in fits], replace(final, row_cov=None, col_cov=None)
+        fits, final = (
+            [replace(f, row_cov=None, col_cov=None) for f in fits],
+            replace(final, row_cov=None, col_cov=None),
+        )
     return _calibrate(final, fits, tests)
 
 
 def calibrate(found: LowRank, held_out: Observations, *, normalised: bool = True) -> LowRank:
     """Return `found` with the conformal scores of observations that it was not fitted to."""
     if held_out.shape != found.shape:
-        raise ParameterError(f"held-out observations must have shape {found.shape}, got {held_out.shape}")
+        raise ParameterError(
+            f"held-out observations must have shape {found.shape}, got {held_out.shape}"
+        )
     if not normalised:
         found = replace(found, row_cov=None, col_cov=None)
     return _calibrate(found, [found], [held_out])
@@ -132,7 +137,9 @@ def _calibrate(final: LowRank, fits: list[LowRank], tests: list[Observations]) -
     """Return `final` with the scores that each fit has on its test."""
     plain = [replace(f, count_edges=None, count_factors=None) for f in fits]
     scores = np.concatenate([scores_of(f, t) for f, t in zip(plain, tests, strict=True)])
-    errors = np.concatenate([t.values - f.entries(t.rows, t.cols) for f, t in zip(plain, tests, strict=True)])
+    errors = np.concatenate(
+        [t.values - f.entries(t.rows, t.cols) for f, t in zip(plain, tests, strict=True)]
+    )
     edges, factors = None, None
     if all(f.row_counts is not None for f in fits) and len(scores) >= 200:
         counts = np.concatenate([f.row_counts[t.rows] for f, t in zip(fits, tests, strict=True)])  # type: ignore[index]
@@ -146,7 +153,9 @@ def _calibrate(final: LowRank, fits: list[LowRank], tests: list[Observations]) -
         "held_out_rmse": float(np.sqrt(np.mean(errors**2))) if len(errors) else float("nan"),
         "interval": f"{kind}{' conformal' if len(fits) == 1 else ''} on {len(scores)} held-out entries",
     }
-    return replace(final, scores=np.sort(scores), count_edges=edges, count_factors=factors, report=report)
+    return replace(
+        final, scores=np.sort(scores), count_edges=edges, count_factors=factors, report=report
+    )
 
 
 def _by_count(of_rows: Indices, counts: Indices, scores: Array) -> tuple[Array, Array, Indices]:

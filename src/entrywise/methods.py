@@ -60,20 +60,20 @@ class Method:
 METHODS: tuple[Method, ...] = (
     # passive: the entries are given
     Method(
-        "low-rank", "passive.eb:low_rank", "passive", "Lim, Teh 2007, extended",
+        "low-rank", "passive.low_rank:low_rank", "passive", "Lim, Teh 2007, extended",
         "a posterior variance for every entry; with intervals.conformal, coverage on exchangeable held-out entries",
         {}, "known_entries",
     ),
     Method(
-        "soft-impute", "passive.softimpute:soft_impute", "passive", "Hastie, Mazumder, Lee, Zadeh 2015, Algorithm 3.1",
+        "soft-impute", "passive.soft_impute:soft_impute", "passive", "Hastie, Mazumder, Lee, Zadeh 2015, Algorithm 3.1",
         "the minimiser of squared error plus nuclear norm", {"penalty": 1.0}, "known_entries",
     ),
     Method(
-        "nuclear-norm", "passive.nuclear:nuclear_norm", "passive", "Candès, Plan 2010; Toh, Yun 2010",
+        "nuclear-norm", "passive.nuclear_norm:nuclear_norm", "passive", "Candès, Plan 2010; Toh, Yun 2010",
         "the minimiser, to a certified duality gap", {"penalty": 1.0}, "known_entries",
     ),
     Method(
-        "iterative-svd", "passive.isvd:iterative_svd", "passive", "Troyanskaya et al. 2001",
+        "iterative-svd", "passive.iterative_svd:iterative_svd", "passive", "Troyanskaya et al. 2001",
         "a fixed point of filling and truncating", {"rank": 2}, "known_entries",
     ),
     Method(
@@ -81,20 +81,20 @@ METHODS: tuple[Method, ...] = (
         "exact from O(n r log n) entries of an incoherent matrix without noise", {"rank": 2}, "known_entries",
     ),
     Method(
-        "alternating-least-squares", "passive.als:alternating_least_squares", "passive",
+        "alternating-least-squares", "passive.alternating_least_squares:alternating_least_squares", "passive",
         "Zhou, Wilkinson, Schreiber, Pan 2008", "a stationary point of the ridge-penalised squared error",
         {"rank": 2, "penalty": 0.1}, "known_entries",
     ),
     Method(
-        "rank-one", "passive.logls:log_least_squares", "passive", "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1, refined",
+        "rank-one", "passive.log_least_squares:log_least_squares", "passive", "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1, refined",
         "minimax for small noise; entries that nothing determines stay NaN", {}, "multiplicative_table",
     ),
     Method(
-        "log-least-squares", "passive.logls:log_least_squares", "passive",
+        "log-least-squares", "passive.log_least_squares:log_least_squares", "passive",
         "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1", "the same as rank-one", {}, "multiplicative_table",
     ),
     Method(
-        "projected-eigenvector", "passive.markov:projected_eigenvector", "passive",
+        "projected-eigenvector", "passive.projected_eigenvector:projected_eigenvector", "passive",
         "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 2", "error polynomial in the disturbance, given bounds on the entries",
         {"low": 0.05, "high": 20.0}, "multiplicative_table",
     ),
@@ -103,48 +103,48 @@ METHODS: tuple[Method, ...] = (
         "exact without noise: the baseline", {}, "multiplicative_table",
     ),
     Method(
-        "alternating-minimization", "passive.altmin:alternating_minimization", "passive", "Li, Liang, Risteski 2016",
+        "alternating-minimization", "passive.alternating_minimization:alternating_minimization", "passive", "Li, Liang, Risteski 2016",
         "a stationary point of the squared error: the baseline", {}, "multiplicative_table",
     ),
     Method(
-        "partial-pca", "passive.popca:partial_pca", "passive", "Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 1",
+        "partial-pca", "passive.partial_pca:partial_pca", "passive", "Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 1",
         "no bias under masks that do not look at the values; expected excess (d/r) sqrt(k/m) (Corollary 3)",
         {"n_components": 2}, "seen_samples",
     ),
     # active: we choose and pay
     Method(
-        "adaptive-nystrom", "active.mcans:adaptive_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
+        "adaptive-nystrom", "active.nystrom.adaptive:adaptive_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
         "exact for rank r after n (r + 1) - r (r + 1) / 2 entries; the residual diagonal certifies the rest",
         {"n": 12, "rng": 0}, "psd_oracle",
     ),
     Method(
-        "stochastic-nystrom", "active.smcans:stochastic_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 4.1",
+        "stochastic-nystrom", "active.nystrom.stochastic:stochastic_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 4.1",
         "spends its budget to the last answer; with epsilon and delta, every entry within epsilon (Theorem 4.3)",
         {"n": 12, "rank": 2, "budget": 600, "rng": 0}, "coin_oracle",
     ),
     Method(
-        "noisy-cur", "active.ncur:noisy_cur", "active", "Hu, Gittens, Magdon-Ismail 2021, with the split it leaves open",
+        "noisy-cur", "active.two_cost.noisy_cur:noisy_cur", "active", "Hu, Gittens, Magdon-Ismail 2021, with the split it leaves open",
         "never above its budget; a posterior for every entry; exact from r columns and r entries in the others without noise",
         {"shape": (12, 10), "prices": Prices(column=4), "noise": {"column": 0.2, "entry": 0.05}, "budget": 70, "rng": 0},
         "two_cost_oracle",
     ),
     Method(
-        "literal-noisy-cur", "active.ncur_literal:literal_noisy_cur", "active", "Hu, Gittens, Magdon-Ismail 2021, Algorithm 1",
+        "literal-noisy-cur", "active.two_cost.literal:literal_noisy_cur", "active", "Hu, Gittens, Magdon-Ismail 2021, Algorithm 1",
         "its Theorem 1, vacuous at the budgets at which it is used: the baseline",
         {"shape": (12, 10), "prices": Prices(column=4), "columns": 5, "budget": 70, "rng": 0}, "two_cost_oracle",
     ),
     Method(
-        "cur-plus", "active.curplus:cur_plus", "active", "Xu, Jin, Zhou 2015",
+        "cur-plus", "active.two_cost.cur_plus:cur_plus", "active", "Xu, Jin, Zhou 2015",
         "exact without noise from O(r log r) columns and rows: the baseline",
         {"shape": (12, 10), "prices": Prices(column=4), "columns": 3, "rank": 2, "budget": 70, "rng": 0}, "two_cost_oracle",
     ),
     Method(
-        "two-phase", "active.twophase:two_phase", "active", "Chen, Bhojanapalli, Sanghavi, Ward 2014, Algorithm 1",
+        "two-phase", "active.two_cost.two_phase:two_phase", "active", "Chen, Bhojanapalli, Sanghavi, Ward 2014, Algorithm 1",
         "exact without noise from O((m + n) r log^2 (m + n)) entries, coherent or not: the baseline",
         {"shape": (12, 10), "budget": 70, "rank": 2, "rng": 0}, "two_cost_oracle",
     ),
     Method(
-        "split-nuclear-norm", "active.nnsplit:split_nuclear_norm", "active", "Hu, Gittens, Magdon-Ismail 2021, eq. (5)",
+        "split-nuclear-norm", "active.two_cost.split_nuclear_norm:split_nuclear_norm", "active", "Hu, Gittens, Magdon-Ismail 2021, eq. (5)",
         "none: the baseline",
         {"shape": (12, 10), "prices": Prices(column=4), "columns": 5, "noise": {"column": 0.2, "entry": 0.05}, "budget": 70, "rng": 0},
         "two_cost_oracle",
@@ -155,39 +155,39 @@ METHODS: tuple[Method, ...] = (
         {"n_items": 12, "budget": 600, "rng": 0}, "coin_oracle",
     ),
     Method(
-        "sequential-halving", "active.halving:sequential_halving", "active", "Karnin, Koren, Somekh 2013",
+        "sequential-halving", "active.pairs.halving:sequential_halving", "active", "Karnin, Koren, Somekh 2013",
         "the smallest entry with a chance of error that falls exponentially in the budget",
         {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
     ),
     Method(
-        "uniform-pairs", "active.naive:uniform_pairs", "active", "Bhargava, Ganti, Nowak 2017, Section 6 (Naive)",
+        "uniform-pairs", "active.pairs.uniform:uniform_pairs", "active", "Bhargava, Ganti, Nowak 2017, Section 6 (Naive)",
         "none: the baseline", {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
     ),
     Method(
-        "successive-elimination", "active.elimination:successive_elimination", "active", "Even-Dar, Mannor, Mansour 2006",
+        "successive-elimination", "active.pairs.elimination:successive_elimination", "active", "Even-Dar, Mannor, Mansour 2006",
         "the smallest entry with probability 1 - delta when it ends before its budget",
         {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
     ),
     Method(
-        "median-elimination", "active.elimination:median_elimination", "active", "Even-Dar, Mannor, Mansour 2006",
+        "median-elimination", "active.pairs.elimination:median_elimination", "active", "Even-Dar, Mannor, Mansour 2006",
         "a pair within epsilon of the best with probability 1 - delta", {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
     ),
     Method(
-        "lil-ucb", "active.lilucb:lil_ucb", "active", "Jamieson, Malloy, Nowak, Bubeck 2014",
+        "lil-ucb", "active.pairs.lil_ucb:lil_ucb", "active", "Jamieson, Malloy, Nowak, Bubeck 2014",
         "the smallest entry with high probability when it stops by itself", {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
     ),
     Method(
-        "subspace", "active.neyman:subspace", "active", "Neyman 1934; open question of Gonen et al. 2016, section 4",
+        "subspace", "active.subspaces.subspace:subspace", "active", "Neyman 1934; open question of Gonen et al. 2016, section 4",
         "within a few percent of uniform looking on flat laws, 4 to 40 times less excess where few attributes matter; no bound",
         {"d": 10, "k": 2, "per_sample": 3, "samples": 60, "epochs": 4, "rng": 0}, "stream_oracle",
     ),
     Method(
-        "bandit-subspace", "active.mbeg:bandit_subspace", "active", "Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2",
+        "bandit-subspace", "active.subspaces.bandit:bandit_subspace", "active", "Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2",
         "expected excess sqrt(8 k^2 (d + r) log d / (r m)) with schedule=theorem (Theorem 7)",
         {"d": 10, "k": 2, "samples": 120, "updates": 12, "rng": 0}, "stream_oracle",
     ),
     Method(
-        "rank-one", "active.rankone:rank_one", "active", "Hendrickx, Olshevsky, Saligrama 2020; the rule is ours",
+        "rank-one", "active.rank_one:rank_one", "active", "Hendrickx, Olshevsky, Saligrama 2020; the rule is ours",
         "everything determined after m + n - 1 entries; then the entry of largest leverage",
         {"shape": (8, 6), "extra": 12, "rng": 0}, "multiplicative_oracle",
     ),
@@ -218,11 +218,11 @@ METHODS: tuple[Method, ...] = (
         {"shape": (8, 9)}, "binary_trials",
     ),
     Method(
-        "row-column-majority", "online.rowcol:RowColumnMajority", "online", "folklore",
+        "row-column-majority", "online.row_column:RowColumnMajority", "online", "folklore",
         "none: a baseline", {}, "binary_trials",
     ),
     Method(
-        "goldman-warmuth", "online.goldman:GoldmanWarmuth", "online", "Goldman, Warmuth 1993",
+        "goldman-warmuth", "online.goldman_warmuth:GoldmanWarmuth", "online", "Goldman, Warmuth 1993",
         "at most k n + m sqrt(3 n log2 k) mistakes on k kinds of rows", {}, "binary_trials",
     ),
     Method(
@@ -230,22 +230,24 @@ METHODS: tuple[Method, ...] = (
         "none: a baseline", {"rank": 2, "replay": 2}, "binary_trials",
     ),
     Method(
-        "most-informative", "active.informative:most_informative", "active", "greedy fall of posterior variance per price",
+        "most-informative", "active.cells.most_informative:most_informative", "active", "greedy fall of posterior variance per price",
         "with a blind reserve, intervals that stay valid although the rule chose the cells; no bound on the error",
         {"shape": (14, 10), "budget": 90, "rank": 2, "reserve": 0.1, "rng": 0}, "cells_oracle",
     ),
     Method(
-        "top-two", "active.toptwo:top_two", "active", "Russo 2016, on row means",
+        "top-two", "active.cells.top_two:top_two", "active", "Russo 2016, on row means",
         "names the best row with a posterior probability", {"shape": (14, 10), "budget": 90, "rng": 0}, "cells_oracle",
     ),
     Method(
-        "ucb-e", "active.ucbe:ucb_e", "active", "Audibert, Bubeck, Munos 2010; Zhou et al. 2025",
+        "ucb-e", "active.cells.ucb_e:ucb_e", "active", "Audibert, Bubeck, Munos 2010; Zhou et al. 2025",
         "the baseline for naming the best row", {"shape": (14, 10), "budget": 60, "batch": 3, "rng": 0}, "cells_oracle",
     ),
 )  # fmt: skip
 
 _BY_NAME = {method.name: method for method in reversed(METHODS)}
-_BY_ROOM = {(method.room, method.name): method for method in METHODS}  # rank-one is passive and active
+_BY_ROOM = {
+    (method.room, method.name): method for method in METHODS
+}  # rank-one is passive and active
 
 
 def get(name: str, room: Room | None = None) -> Method:
@@ -255,7 +257,9 @@ def get(name: str, room: Room | None = None) -> Method:
     if found is None or (room is not None and found.room != room):
         known = [m.name for m in METHODS if room is None or m.room == room]
         raise ParameterError(
-            f"no {room or ''} method is called {name!r}; there are {', '.join(known)}".replace("no  ", "no ")
+            f"no {room or ''} method is called {name!r}; there are {', '.join(known)}".replace(
+                "no  ", "no "
+            )
         )
     return found
 

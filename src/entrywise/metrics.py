@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
-from entrywise.queries import Array
 from entrywise.results import LowRank, Matrix
+from entrywise.types import Array
 
 
 def rmse(found: Matrix | ArrayLike, truth: Observations | ArrayLike) -> float:
@@ -43,7 +43,11 @@ def coverage(found: LowRank, truth: Observations, level: float = 0.9) -> float:
 
 
 def coverage_by_count(
-    found: LowRank, truth: Observations, level: float = 0.9, groups: int = 4, counts: ArrayLike | None = None
+    found: LowRank,
+    truth: Observations,
+    level: float = 0.9,
+    groups: int = 4,
+    counts: ArrayLike | None = None,
 ) -> Array:
     """Return the coverage in groups of rows from the least to the most observed, shape (groups,).
 
@@ -62,7 +66,9 @@ def coverage_by_count(
     of = group[truth.rows]
     total = np.bincount(of, minlength=groups)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.bincount(of, inside, minlength=groups) / np.where(total > 0, total, np.nan))
+        return np.asarray(
+            np.bincount(of, inside, minlength=groups) / np.where(total > 0, total, np.nan)
+        )
 
 
 def mean_width(found: LowRank, truth: Observations, level: float = 0.9) -> float:

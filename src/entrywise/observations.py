@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 Duplicates = Literal["refuse", "first", "last", "mean", "keep"]
 
@@ -74,7 +74,9 @@ class Observations:
         for name, index, size in (("row", rows, m), ("column", cols, n)):
             outside = np.flatnonzero((index < 0) | (index >= size))
             if len(outside):
-                raise DataError(f"{name} {index[outside[0]]} of observation {outside[0]} must be in 0..{size - 1}")
+                raise DataError(
+                    f"{name} {index[outside[0]]} of observation {outside[0]} must be in 0..{size - 1}"
+                )
         for array in (rows, cols, values):
             array.flags.writeable = False
         object.__setattr__(self, "rows", rows)
@@ -116,7 +118,9 @@ class Observations:
             cols,
             np.asarray(values, dtype=np.float64),
             shape,
-            noise if noise is None or isinstance(noise, float) else np.asarray(noise, dtype=np.float64),
+            noise
+            if noise is None or isinstance(noise, float)
+            else np.asarray(noise, dtype=np.float64),
             None if row_labels is None else tuple(row_labels),
             None if col_labels is None else tuple(col_labels),
         )
@@ -127,7 +131,9 @@ class Observations:
         """Return the entries of a dense array that are not NaN."""
         X = np.asarray(matrix, dtype=np.float64)
         if X.ndim != 2 or min(X.shape) < 1:
-            raise DataError(f"a dense matrix must have two dimensions, neither empty, got shape {X.shape}")
+            raise DataError(
+                f"a dense matrix must have two dimensions, neither empty, got shape {X.shape}"
+            )
         rows, cols = np.nonzero(~np.isnan(X))
         if isinstance(extra.get("noise"), np.ndarray) and extra["noise"].shape == X.shape:
             extra["noise"] = extra["noise"][rows, cols]
@@ -173,7 +179,9 @@ class Observations:
         ]
         for name in picked:
             if name not in names:
-                raise DataError(f"the frame has no column {name!r}; it has {', '.join(map(repr, names))}")
+                raise DataError(
+                    f"the frame has no column {name!r}; it has {', '.join(map(repr, names))}"
+                )
         if len(set(picked)) < 3:
             raise DataError(f"row, col and value must be three columns, got {picked}; name them")
         i, row_labels = _encode(table[picked[0]], row_labels, picked[0])
@@ -220,14 +228,18 @@ class Observations:
         from scipy.sparse.csgraph import connected_components
 
         m, n = self.shape
-        graph = coo_array((np.ones(len(self), np.int8), (self.rows, self.cols + m)), shape=(m + n, m + n))
+        graph = coo_array(
+            (np.ones(len(self), np.int8), (self.rows, self.cols + m)), shape=(m + n, m + n)
+        )
         count, of = connected_components(graph, directed=False)
         return int(count), of[:m].astype(np.int64), of[m:].astype(np.int64)
 
     @cached_property
     def is_binary(self) -> bool:
         """Whether at most two values occur."""
-        return len(self) > 0 and bool(np.all((self.values == self.values.min()) | (self.values == self.values.max())))
+        return len(self) > 0 and bool(
+            np.all((self.values == self.values.min()) | (self.values == self.values.max()))
+        )
 
     @cached_property
     def is_positive(self) -> bool:
@@ -250,7 +262,9 @@ class Observations:
         both = key[order][at] == mirror
         off = both & (self.rows != self.cols)
         scale = np.abs(self.values).max()
-        return bool(np.any(off)) and bool(np.all(np.abs(self.values - self.values[order][at])[off] <= 1e-9 * scale))
+        return bool(np.any(off)) and bool(
+            np.all(np.abs(self.values - self.values[order][at])[off] <= 1e-9 * scale)
+        )
 
     def noise_array(self, default: float = 0.0) -> Array:
         """Return one standard deviation an observation, `default` where none is known."""
@@ -261,7 +275,12 @@ class Observations:
         """Return some of the observations, by mask or by number; shape and labels stay."""
         noise = self.noise[which] if isinstance(self.noise, np.ndarray) else self.noise
         return replace(
-            self, rows=self.rows[which], cols=self.cols[which], values=self.values[which], noise=noise, _checked=True
+            self,
+            rows=self.rows[which],
+            cols=self.cols[which],
+            values=self.values[which],
+            noise=noise,
+            _checked=True,
         )
 
     def split(self, share: float, rng: np.random.Generator) -> tuple[Observations, Observations]:
@@ -286,11 +305,15 @@ class Observations:
         if duplicates == "keep" or len(self) < 2:
             return self
         if duplicates not in ("refuse", "first", "last", "mean"):
-            raise ParameterError(f"duplicates must be refuse, first, last, mean or keep, got {duplicates!r}")
+            raise ParameterError(
+                f"duplicates must be refuse, first, last, mean or keep, got {duplicates!r}"
+            )
         key = self.rows * self.shape[1] + self.cols
         if len(key) > 1 and np.all(key[1:] > key[:-1]):
             return self
-        _, first, group, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+        _, first, group, count = np.unique(
+            key, return_index=True, return_inverse=True, return_counts=True
+        )
         if len(first) == len(self):
             return self
         if duplicates == "refuse":
@@ -323,8 +346,12 @@ def _indices(index: ArrayLike, name: str) -> Indices:
     array = np.asarray(index)
     if array.size == 0:
         return np.zeros(0, np.int64)
-    if array.dtype.kind not in "iu" and (array.dtype.kind != "f" or not np.all(array == np.floor(array))):
-        raise DataError(f"{name} must be whole numbers, got {array.dtype} such as {array.ravel()[0]!r}")
+    if array.dtype.kind not in "iu" and (
+        array.dtype.kind != "f" or not np.all(array == np.floor(array))
+    ):
+        raise DataError(
+            f"{name} must be whole numbers, got {array.dtype} such as {array.ravel()[0]!r}"
+        )
     return np.array(array, dtype=np.int64)
 
 
@@ -333,11 +360,15 @@ def _noise(noise: Any, count: int) -> float | Array | None:
         return None
     sd = np.array(noise, dtype=np.float64)
     if not np.all(np.isfinite(sd) & (sd >= 0)):
-        raise DataError(f"noise is a standard deviation and must be finite and not below 0, got {sd.ravel()[:3]}")
+        raise DataError(
+            f"noise is a standard deviation and must be finite and not below 0, got {sd.ravel()[:3]}"
+        )
     if sd.ndim == 0:
         return float(sd)
     if sd.shape != (count,):
-        raise DataError(f"noise must be one number or one for each of the {count} observations, got shape {sd.shape}")
+        raise DataError(
+            f"noise must be one number or one for each of the {count} observations, got shape {sd.shape}"
+        )
     sd.flags.writeable = False
     return sd
 
@@ -355,16 +386,22 @@ def _labels(labels: Any, size: int, axis: str) -> tuple[str, ...] | None:
     return names
 
 
-def _encode(series: Any, labels: Sequence[str] | None, name: str) -> tuple[Indices, tuple[str, ...]]:
+def _encode(
+    series: Any, labels: Sequence[str] | None, name: str
+) -> tuple[Indices, tuple[str, ...]]:
     texts = [None if x is None else str(x) for x in series.to_list()]
     if None in texts:
-        raise DataError(f"line {texts.index(None) + 1} of column {name!r} has no label; give one or leave the line out")
+        raise DataError(
+            f"line {texts.index(None) + 1} of column {name!r} has no label; give one or leave the line out"
+        )
     if labels is None:
         labels = tuple(dict.fromkeys(texts))  # type: ignore[arg-type]
     code = {label: k for k, label in enumerate(labels)}
     missing = next((t for t in texts if t not in code), None)
     if missing is not None:
-        raise DataError(f"column {name!r} names {missing!r}, which is not among the {len(code)} labels given")
+        raise DataError(
+            f"column {name!r} names {missing!r}, which is not among the {len(code)} labels given"
+        )
     return np.fromiter((code[t] for t in texts), np.int64, len(texts)), tuple(labels)  # type: ignore[index]
 
 
@@ -378,5 +415,7 @@ def _numbers(series: Any, name: str) -> Array:
         try:
             float(x)
         except (TypeError, ValueError):
-            raise DataError(f"line {line} of column {name!r} is {x!r}; values must be numbers") from None
+            raise DataError(
+                f"line {line} of column {name!r} is {x!r}; values must be numbers"
+            ) from None
     raise DataError(f"column {name!r} must hold numbers")

@@ -15,11 +15,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array, Batch, Indices, Seed
+from entrywise.queries import Batch
 from entrywise.results import Matrix
+from entrywise.types import Array, Indices, Seed
 
 Oracle = Callable[[Batch], Array]
-KERNELS = ("rbf", "laplacian", "polynomial", "poly", "linear", "cosine", "chi2", "additive_chi2", "sigmoid")
+KERNELS = (
+    "rbf",
+    "laplacian",
+    "polynomial",
+    "poly",
+    "linear",
+    "cosine",
+    "chi2",
+    "additive_chi2",
+    "sigmoid",
+)
 
 
 class _Counting(abc.ABC):
@@ -77,7 +88,9 @@ class MatrixOracle(_Counting):
     def answer(self, batch: Batch) -> Array:
         """Return the entries asked, plus Gaussian noise where there is any."""
         found = _look_up(self.matrix, batch.rows, batch.cols)
-        return found if self.noise == 0 else found + self.noise * self._rng.standard_normal(len(batch))
+        return (
+            found if self.noise == 0 else found + self.noise * self._rng.standard_normal(len(batch))
+        )
 
 
 class FunctionOracle(_Counting):
@@ -109,7 +122,9 @@ class KernelOracle(_Counting):
     params : of the kernel, such as gamma.
     """
 
-    def __init__(self, X: ArrayLike, kernel: str | Callable[..., Any] = "rbf", **params: Any) -> None:
+    def __init__(
+        self, X: ArrayLike, kernel: str | Callable[..., Any] = "rbf", **params: Any
+    ) -> None:
         super().__init__()
         self.X = np.asarray(X, dtype=np.float64)
         if self.X.ndim != 2:
@@ -143,7 +158,9 @@ class KernelOracle(_Counting):
             return np.asarray(self.kernel(X, Y, **self.params), dtype=np.float64)
         from sklearn.metrics.pairwise import pairwise_kernels
 
-        return np.asarray(pairwise_kernels(X, Y, metric=self.kernel, **self.params), dtype=np.float64)
+        return np.asarray(
+            pairwise_kernels(X, Y, metric=self.kernel, **self.params), dtype=np.float64
+        )
 
     def diagonal(self, index: Indices) -> Array:
         """Return the kernel of points with themselves."""
@@ -168,7 +185,9 @@ class KernelOracle(_Counting):
         if (
             np.all(np.diff(bounds) == size)
             and len(batch) > size
-            and np.array_equal(rows.reshape(-1, size), np.broadcast_to(rows[:size], (len(bounds) - 1, size)))
+            and np.array_equal(
+                rows.reshape(-1, size), np.broadcast_to(rows[:size], (len(bounds) - 1, size))
+            )
         ):
             step = max(1, 2**21 // size)  # several columns over the same rows: one product a block
             heads = cols[bounds[:-1]]
@@ -191,8 +210,12 @@ class KernelOracle(_Counting):
 
     def _pairs(self, rows: Indices, cols: Indices) -> Array:
         if self.kernel == "rbf":
-            return np.asarray(np.exp(-self.params["gamma"] * np.sum((self.X[rows] - self.X[cols]) ** 2, axis=1)))
-        return np.array([self.block(rows[k : k + 1], cols[k : k + 1])[0, 0] for k in range(len(rows))])
+            return np.asarray(
+                np.exp(-self.params["gamma"] * np.sum((self.X[rows] - self.X[cols]) ** 2, axis=1))
+            )
+        return np.array(
+            [self.block(rows[k : k + 1], cols[k : k + 1])[0, 0] for k in range(len(rows))]
+        )
 
 
 def _whole(X: Array, index: Indices) -> Array:
@@ -236,7 +259,9 @@ class TwoCostOracle(_Counting):
     def answer(self, batch: Batch) -> Array:
         """Return the entries with the noise of the batch's mode."""
         if batch.mode not in self.noise:
-            raise ParameterError(f"this oracle has modes {', '.join(self.noise)}, got {batch.mode!r}")
+            raise ParameterError(
+                f"this oracle has modes {', '.join(self.noise)}, got {batch.mode!r}"
+            )
         found = _look_up(self.matrix, batch.rows, batch.cols)
         return found + self.noise[batch.mode] * self._rng.standard_normal(len(batch))
 
@@ -260,7 +285,9 @@ class StreamOracle(_Counting):
             return np.zeros(0)
         low, high = int(batch.rows.min()), int(batch.rows.max())
         if low < self._first:
-            raise ParameterError(f"sample {low} has passed, the stream stands at {self._first}; ask for later ones")
+            raise ParameterError(
+                f"sample {low} has passed, the stream stands at {self._first}; ask for later ones"
+            )
         while self._first + len(self._kept) <= high:
             try:
                 self._kept.append(np.asarray(next(self._stream), dtype=np.float64))

@@ -81,14 +81,27 @@ class _bar:
         import sys
 
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
         self.bar = Progress(*columns, console=Console(file=sys.stderr))
         self.bar.start()
         total = None if self.run.ledger.budget is None else round(self.run.ledger.budget)
         task = self.bar.add_task(f"{self.run.plan.name}", total=total)
-        return lambda run: self.bar.update(task, completed=round(run.ledger.spent) if total else run.measured)
+        return lambda run: self.bar.update(
+            task, completed=round(run.ledger.spent) if total else run.measured
+        )
 
     def __exit__(self, *exc: object) -> None:
         if self.bar is not None:

@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import ParameterError
+from entrywise.types import Array, Indices
 
-Array: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
-Seed: TypeAlias = int | np.random.Generator | None
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -73,7 +71,11 @@ class Batch:
     @classmethod
     def entries(cls, rows: ArrayLike, cols: ArrayLike, **extra: Any) -> Batch:
         """Return a batch of single entries."""
-        return cls(np.atleast_1d(np.asarray(rows, np.int64)), np.atleast_1d(np.asarray(cols, np.int64)), **extra)
+        return cls(
+            np.atleast_1d(np.asarray(rows, np.int64)),
+            np.atleast_1d(np.asarray(cols, np.int64)),
+            **extra,
+        )
 
     @classmethod
     def diagonal(cls, n: int) -> Batch:
@@ -95,7 +97,12 @@ class Batch:
     def whole_columns(cls, cols: Iterable[int], m: int, mode: str = "column") -> Batch:
         """Return whole columns as units: m positions each, charged once under `mode`."""
         cols = np.asarray(list(cols), np.int64)
-        return cls(np.tile(np.arange(m), len(cols)), np.repeat(cols, m), mode, unit=np.repeat(np.arange(len(cols)), m))
+        return cls(
+            np.tile(np.arange(m), len(cols)),
+            np.repeat(cols, m),
+            mode,
+            unit=np.repeat(np.arange(len(cols)), m),
+        )
 
     @classmethod
     def block(cls, rows: ArrayLike, cols: ArrayLike) -> Batch:
@@ -110,7 +117,10 @@ class Batch:
         """Return the batch at some positions only."""
         pick: Callable[[Any], Any] = lambda x: None if x is None else x[positions]  # noqa: E731
         return Batch(
-            self.rows[positions], self.cols[positions], self.mode, *map(pick, (self.unit, self.arm, self.probability))
+            self.rows[positions],
+            self.cols[positions],
+            self.mode,
+            *map(pick, (self.unit, self.arm, self.probability)),
         )
 
     def same_as(self, other: Batch) -> bool:
@@ -171,7 +181,9 @@ class Prices:
         if callable(price):
             found = np.broadcast_to(np.asarray(price(rows, cols), dtype=np.float64), rows.shape)
             if not np.all(np.isfinite(found) & (found > 0)):
-                raise ParameterError(f"the price of {mode} must be finite and above 0, its function gave {found.min()}")
+                raise ParameterError(
+                    f"the price of {mode} must be finite and above 0, its function gave {found.min()}"
+                )
             return found
         if isinstance(price, float):
             return np.full(rows.shape, price)
@@ -208,7 +220,10 @@ class Prices:
                 raise ParameterError(
                     f"the price of {mode} is a function, which cannot be stored; give a number or an array"
                 )
-        return {mode: price.tolist() if isinstance(price, np.ndarray) else price for mode, price in self.modes.items()}
+        return {
+            mode: price.tolist() if isinstance(price, np.ndarray) else price
+            for mode, price in self.modes.items()
+        }
 
     @classmethod
     def from_json(cls, modes: Mapping[str, Any]) -> Prices:
@@ -224,13 +239,17 @@ class Checkpoint:
     rng: np.random.Generator | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arrays", {name: np.array(array) for name, array in self.arrays.items()})
+        object.__setattr__(
+            self, "arrays", {name: np.array(array) for name, array in self.arrays.items()}
+        )
         object.__setattr__(self, "rng", copy.deepcopy(self.rng))
 
     def generator(self) -> np.random.Generator:
         """Return a copy of the generator, in the state in which it was kept."""
         if self.rng is None:
-            raise ParameterError("this checkpoint was kept without a generator; yield Checkpoint(arrays, rng)")
+            raise ParameterError(
+                "this checkpoint was kept without a generator; yield Checkpoint(arrays, rng)"
+            )
         return copy.deepcopy(self.rng)
 
     def rng_state(self) -> dict[str, Any] | None:
@@ -238,7 +257,9 @@ class Checkpoint:
         return None if self.rng is None else dict(self.rng.bit_generator.state)
 
     @classmethod
-    def restore(cls, arrays: Mapping[str, NDArray[Any]], rng_state: Mapping[str, Any] | None) -> Checkpoint:
+    def restore(
+        cls, arrays: Mapping[str, NDArray[Any]], rng_state: Mapping[str, Any] | None
+    ) -> Checkpoint:
         """Return the checkpoint whose arrays and :meth:`rng_state` were stored."""
         if rng_state is None:
             return cls(arrays)
@@ -298,7 +319,9 @@ class Plan:
             params["rng"] = copy.deepcopy(self._state)
         if resume is not None:
             if not self.resumable:
-                raise ParameterError(f"{self.name} keeps no checkpoints; start it from the beginning")
+                raise ParameterError(
+                    f"{self.name} keeps no checkpoints; start it from the beginning"
+                )
             params["resume"] = resume
         return self.function(**params)
 
@@ -307,7 +330,11 @@ class Plan:
 
 
 def plan(
-    *, symmetric: bool = False, fresh: bool = False, tolerates_failed: bool = False, name: str | None = None
+    *,
+    symmetric: bool = False,
+    fresh: bool = False,
+    tolerates_failed: bool = False,
+    name: str | None = None,
 ) -> Callable[[Callable[P, Asking[R]]], Callable[P, Plan]]:
     """Make a generator function return a :class:`Plan`.
 
@@ -318,7 +345,8 @@ def plan(
     def decorate(function: Callable[P, Asking[R]]) -> Callable[P, Plan]:
         signature = inspect.signature(function)
         public = signature.replace(
-            parameters=[p for p in signature.parameters.values() if p.name != "resume"], return_annotation=Plan
+            parameters=[p for p in signature.parameters.values() if p.name != "resume"],
+            return_annotation=Plan,
         )
 
         @functools.wraps(function)
@@ -326,22 +354,35 @@ def plan(
             try:
                 bound = public.bind(*args, **kwargs)
             except TypeError as error:
-                raise ParameterError(f"{function.__name__}: {error}; it takes {', '.join(public.parameters)}") from None
+                raise ParameterError(
+                    f"{function.__name__}: {error}; it takes {', '.join(public.parameters)}"
+                ) from None
             bound.apply_defaults()
             params = dict(bound.arguments)
             for key, value in params.items():
-                counts = public.parameters[key].annotation in ("int", "int | None") and value is not None
+                counts = (
+                    public.parameters[key].annotation in ("int", "int | None") and value is not None
+                )
                 if counts and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-                    raise ParameterError(f"{key} of {function.__name__} must be a whole number, got {value!r}")
-                measures = public.parameters[key].annotation in ("float", "float | None") and value is not None
+                    raise ParameterError(
+                        f"{key} of {function.__name__} must be a whole number, got {value!r}"
+                    )
+                measures = (
+                    public.parameters[key].annotation in ("float", "float | None")
+                    and value is not None
+                )
                 if measures and (isinstance(value, bool) or not isinstance(value, Real)):
-                    raise ParameterError(f"{key} of {function.__name__} must be a number, got {value!r}")
+                    raise ParameterError(
+                        f"{key} of {function.__name__} must be a number, got {value!r}"
+                    )
             state = None
             if "rng" in params:
                 if params["rng"] is None:
                     params["rng"] = int(np.random.SeedSequence().generate_state(1)[0])
                 if not isinstance(params["rng"], int | np.integer | np.random.Generator):
-                    raise ParameterError(f"rng must be an int or a numpy Generator, got {params['rng']!r}")
+                    raise ParameterError(
+                        f"rng must be an int or a numpy Generator, got {params['rng']!r}"
+                    )
                 state = copy.deepcopy(np.random.default_rng(params["rng"]))
             made = Plan(
                 (name or function.__name__).replace("_", "-"),

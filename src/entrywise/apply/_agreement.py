@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from entrywise.apply._answers import Answers
 from entrywise.linalg.laplacian import Laplacian
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 CROWDED = 60  # of an item's answers, so many are compared with each other
 
@@ -54,7 +54,9 @@ def agreement(answers: Answers) -> Agreement:
     return Agreement(i, j, count, (k * same / np.maximum(count, 1.0) - 1.0) / (k - 1.0))
 
 
-def rank_one_skills(answers: Answers, shrink: float, sweeps: int = 30, *, exact: bool = True) -> Skills:
+def rank_one_skills(
+    answers: Answers, shrink: float, sweeps: int = 30, *, exact: bool = True
+) -> Skills:
     r"""Return skills :math:`s` with :math:`s_i s_j \approx` agreement, weighted by the items shared.
 
     Logarithms first: :math:`\log|s_i| + \log|s_j|` is a Laplacian system on the double cover, where every worker has a
@@ -70,12 +72,21 @@ def rank_one_skills(answers: Answers, shrink: float, sweeps: int = 30, *, exact:
     i, j, count, value = agreement(answers)
     if not len(i):
         return Skills(np.full(W, np.nan), np.arange(W), np.zeros(W, bool))
-    size = np.maximum(np.abs(value), 0.5 / np.sqrt(count))  # an agreement near zero is known to one deviation only
+    size = np.maximum(
+        np.abs(value), 0.5 / np.sqrt(count)
+    )  # an agreement near zero is known to one deviation only
     weight = count * size**2
     cover = Laplacian(2 * W, np.r_[i, j], np.r_[j + W, i + W], np.r_[weight, weight])
     plain, sides = Laplacian(W, i, j, weight), cover.components[1]
-    component, odd = plain.components[1], sides[:W] == sides[W:]  # a walk of odd length joins a worker's two copies
-    x = cover.potentials(np.log(np.r_[size, size])) if exact else _near_potentials(cover, np.log(np.r_[size, size]))
+    component, odd = (
+        plain.components[1],
+        sides[:W] == sides[W:],
+    )  # a walk of odd length joins a worker's two copies
+    x = (
+        cover.potentials(np.log(np.r_[size, size]))
+        if exact
+        else _near_potentials(cover, np.log(np.r_[size, size]))
+    )
     s = np.exp(np.clip((x[:W] - x[W:]) / 2.0, -5.0, 0.0))
     flips = np.rint(np.abs(plain.walk((value < 0).astype(np.float64))))
     starts = s, np.where(flips % 2 > 0, -s, s)

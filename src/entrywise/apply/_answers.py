@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 Names = NDArray[Any]
 Repeats = Literal["refuse", "first", "last", "keep"]
@@ -48,14 +48,19 @@ class Answers:
         repeats: Repeats = "refuse",
     ) -> Answers:
         """Return the answers, refusing what cannot be used."""
-        columns = [_column(x, name) for x, name in ((items, "items"), (workers, "workers"), (labels, "labels"))]
+        columns = [
+            _column(x, name)
+            for x, name in ((items, "items"), (workers, "workers"), (labels, "labels"))
+        ]
         sizes = [len(c) for c in columns]
         if len(set(sizes)) > 1:
             raise DataError(
                 f"items, workers and labels must be equally long, got {sizes[0]}, {sizes[1]} and {sizes[2]}"
             )
         if not sizes[0]:
-            raise DataError("there are no answers; give at least one item that two workers answered")
+            raise DataError(
+                "there are no answers; give at least one item that two workers answered"
+            )
         item, item_names = _number(columns[0])
         worker, worker_names = _number(columns[1])
         label, class_names = _number(columns[2])
@@ -147,7 +152,12 @@ def _number(names: Names) -> tuple[Indices, Names]:
     """Return the names as numbers, in order of appearance."""
     from entrywise.linalg import _jit_crowd as jit
 
-    if names.dtype.kind in "iu" and len(names) and names.min() >= 0 and names.max() <= 4 * len(names) + 1000:
+    if (
+        names.dtype.kind in "iu"
+        and len(names)
+        and names.min() >= 0
+        and names.max() <= 4 * len(names) + 1000
+    ):
         found, first = jit.number(names.astype(np.int64), int(names.max()) + 1)
         return np.asarray(found), names[first]
     code: dict[Any, int] = {}

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import entr, gammaln
 
 from entrywise.apply._answers import Answers
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 STRENGTH = (0.3, 1000.0)  # bounds of the prior's strength, in answers
 LAST = 4  # fixed-point steps of the prior's strength before evidence is told
@@ -86,7 +86,15 @@ def fit_vote(answers: Answers, tol: float = 1e-4, most: int = 50) -> Fit:
     every = q[inverse]
     gains = np.full((len(answers.workers), 1, 1), gain)
     return Fit(
-        "vote", False, every, evidence, np.full(k, -np.log(k)), gains, coin_counts(answers, every), strength, iterations
+        "vote",
+        False,
+        every,
+        evidence,
+        np.full(k, -np.log(k)),
+        gains,
+        coin_counts(answers, every),
+        strength,
+        iterations,
     )
 
 
@@ -134,17 +142,21 @@ def fit_coin(
         p = (x[:W] + strength[0]) / (given + strength.sum())
         gain, prior = np.log(p / (1.0 - p)) + np.log(k - 1.0), _log_shares(x[W:-2], shares)
         change, entropy = coin_step(answers, prior, gain, q, hits)
-        return np.concatenate([hits, _totals(q), np.log(strength)]), change if near is None else min(
-            change, apart(q, near)
-        )
+        return np.concatenate(
+            [hits, _totals(q), np.log(strength)]
+        ), change if near is None else min(change, apart(q, near))
 
     low, top = np.r_[np.zeros(W + k), -7.0, -7.0], np.r_[given, np.full(k, float(len(q))), 7.0, 7.0]
-    x, iterations = climb(step, x, lambda x: np.clip(x, low, top), tol, most, AGAIN if isinstance(start, Fit) else 1.0)
+    x, iterations = climb(
+        step, x, lambda x: np.clip(x, low, top), tol, most, AGAIN if isinstance(start, Fit) else 1.0
+    )
     N = np.column_stack([hits, given - hits])
     strength = learn_strength(N[:, :, None], np.exp(x[-2:, None]), LAST)[:, 0]
     evidence = entropy + float((_log_beta(N + strength, 1) - _log_beta(strength, 0)).sum())
     evidence += -float(N[:, 1].sum()) * np.log(k - 1.0) + _share_evidence(q, shares)
-    return Fit("one-coin", shares, q, evidence, prior, gain[:, None, None], hits, strength, iterations)
+    return Fit(
+        "one-coin", shares, q, evidence, prior, gain[:, None, None], hits, strength, iterations
+    )
 
 
 def fit_full(
@@ -188,19 +200,23 @@ def fit_full(
             told.append(evidence(strength) if told else -np.inf)
             if len(told) > 2 and told[-1] + 10.0 * max(told[-1] - told[-2], 0.0) < goal:
                 change = 0.0
-        return np.concatenate([counts.ravel(), _totals(q), np.log(strength).ravel()]), change if near is None else min(
-            change, apart(q, near)
-        )
+        return np.concatenate(
+            [counts.ravel(), _totals(q), np.log(strength).ravel()]
+        ), change if near is None else min(change, apart(q, near))
 
     def valid(x: Array) -> Array:
         x = np.concatenate([np.maximum(x[: size + k], 0.0), np.clip(x[size + k :], -7.0, 7.0)])
-        part = x[:size].reshape(W, k, k)  # over the truths it sums to how often the worker gave the answer
+        part = x[:size].reshape(
+            W, k, k
+        )  # over the truths it sums to how often the worker gave the answer
         part *= (answers.said / np.maximum(part.sum(axis=2), 1e-300))[:, :, None]
         return x
 
     x, iterations = climb(step, x, valid, tol, most, AGAIN if isinstance(start, Fit) else 1.0)
     strength = learn_strength(counts, np.exp(x[size + k :]).reshape(k, k), LAST)
-    return Fit("dawid-skene", shares, q, evidence(strength), prior, table, counts, strength, iterations)
+    return Fit(
+        "dawid-skene", shares, q, evidence(strength), prior, table, counts, strength, iterations
+    )
 
 
 def climb(
@@ -261,7 +277,9 @@ def _table_counts(answers: Answers, q: Array) -> Array:
     return counts
 
 
-def coin_step(answers: Answers, prior: Array, gain: Array, q: Array, hits: Array) -> tuple[float, float]:
+def coin_step(
+    answers: Answers, prior: Array, gain: Array, q: Array, hits: Array
+) -> tuple[float, float]:
     """One pass with each worker's gain in nats: overwrites the posterior and the expected right answers.
 
     Returns the mean change of the posterior, and its entropy.
@@ -269,25 +287,35 @@ def coin_step(answers: Answers, prior: Array, gain: Array, q: Array, hits: Array
     from entrywise.linalg import _jit_crowd as jit
 
     if q.shape[1] > 2:
-        change, entropy = jit.coin_step(answers.start, answers.worker, answers.label, prior, gain, q, hits)
+        change, entropy = jit.coin_step(
+            answers.start, answers.worker, answers.label, prior, gain, q, hits
+        )
         return float(change), float(entropy)
     ones, weight = np.empty(2 * len(gain)), np.empty(2 * len(gain))
     weight[::2], weight[1::2] = -gain, gain
-    change, entropy = jit.binary_step(answers.start, answers.code, prior[1] - prior[0], weight, q, ones)
+    change, entropy = jit.binary_step(
+        answers.start, answers.code, prior[1] - prior[0], weight, q, ones
+    )
     hits[:] = answers.said[:, 0] - ones[::2] + ones[1::2]
     return float(change), float(entropy)
 
 
-def table_step(answers: Answers, prior: Array, table: Array, q: Array, counts: Array) -> tuple[float, float]:
+def table_step(
+    answers: Answers, prior: Array, table: Array, q: Array, counts: Array
+) -> tuple[float, float]:
     """One pass with log confusion tables, as :func:`coin_step`; overwrites the expected counts."""
     from entrywise.linalg import _jit_crowd as jit
 
     if q.shape[1] > 2:
-        change, entropy = jit.table_step(answers.start, answers.worker, answers.label, prior, table, q, counts)
+        change, entropy = jit.table_step(
+            answers.start, answers.worker, answers.label, prior, table, q, counts
+        )
         return float(change), float(entropy)
     ones = np.empty(2 * len(table))
     weight = (table[:, :, 1] - table[:, :, 0]).ravel()
-    change, entropy = jit.binary_step(answers.start, answers.code, prior[1] - prior[0], weight, q, ones)
+    change, entropy = jit.binary_step(
+        answers.start, answers.code, prior[1] - prior[0], weight, q, ones
+    )
     counts[:, :, 1] = np.minimum(ones.reshape(-1, 2), answers.said)
     counts[:, :, 0] = answers.said - counts[:, :, 1]
     return float(change), float(entropy)

@@ -6,16 +6,22 @@ import numpy as np
 
 from entrywise.apply._answers import Answers
 from entrywise.apply._dawidskene import SAME, Fit, apart, fit_coin, fit_full, fit_vote
-from entrywise.queries import Array
+from entrywise.types import Array
 
-MARGIN, FINE, LEAST = 0.04, 0.02, 8.0  # nats an item that a suppler model must gain, and nats in all
+MARGIN, FINE, LEAST = (
+    0.04,
+    0.02,
+    8.0,
+)  # nats an item that a suppler model must gain, and nats in all
 CLEAR = 3.0  # nats in all that skills must gain over the vote
 ENOUGH = 30  # half of the answers must come from workers who gave as many, or one skill a worker is all that is learned
 COARSE, CLOSE = 2e-3, 0.01  # mean change at which the race ends; nats an item it may err by
 TABLE_LIMIT = 20_000_000  # numbers in the confusion matrices
 
 
-def choose(answers: Answers, rank_one: Array | None = None, shares: str = "auto") -> tuple[Fit, dict[str, float]]:
+def choose(
+    answers: Answers, rank_one: Array | None = None, shares: str = "auto"
+) -> tuple[Fit, dict[str, float]]:
     """Return the model that the answers ask for, and the evidence of all.
 
     With few answers a worker only ``vote`` and ``one-coin`` with equal shares compete: they do not fall below the
@@ -34,11 +40,16 @@ def choose(answers: Answers, rank_one: Array | None = None, shares: str = "auto"
     coins += [fit_coin(answers, coins[0], shares=f, tol=COARSE) for f in free[1:]]
     fulls: list[Fit] = []
     if small and many:
-        alike = coins[-1].evidence < coins[0].evidence + FINE * n  # else equal shares tell nothing of free ones
+        alike = (
+            coins[-1].evidence < coins[0].evidence + FINE * n
+        )  # else equal shares tell nothing of free ones
         goal = coins[0].evidence + (MARGIN - CLOSE) * n if alike else -np.inf
         fulls = [fit_full(answers, vote.q, shares=free[0], tol=COARSE, goal=goal)]
         if fulls[0].evidence > goal:
-            fulls += [fit_full(answers, fulls[0] if alike else vote.q, shares=f, tol=COARSE) for f in free[1:]]
+            fulls += [
+                fit_full(answers, fulls[0] if alike else vote.q, shares=f, tol=COARSE)
+                for f in free[1:]
+            ]
     fits = [[vote], coins, fulls]
     found, slack = _decide(fits, n)
     if slack < CLOSE * n:
@@ -95,7 +106,9 @@ def refit(answers: Answers, found: Fit, start: Array) -> Fit:
         return found
     items = np.arange(len(answers.items))
     with_vote = [float(answers.votes[items, f.q.argmax(axis=1)].mean()) for f in (found, again)]
-    return again if again.evidence > found.evidence and with_vote[1] >= with_vote[0] - FINE else found
+    return (
+        again if again.evidence > found.evidence and with_vote[1] >= with_vote[0] - FINE else found
+    )
 
 
 def _evidence(fit: Fit) -> float:

@@ -7,11 +7,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from entrywise.exceptions import DataError
-from entrywise.files import text_of
+from entrywise.tables import text_of
 
 ITEM = ("item", "task", "question", "example", "unit", "object", "image", "document", "instance")
-WORKER = ("worker", "annotator", "user", "rater", "labeler", "labeller", "judge", "performer", "expert")
-LABEL = ("label", "answer", "response", "vote", "class", "judgement", "judgment", "category", "value")
+WORKER = (
+    "worker",
+    "annotator",
+    "user",
+    "rater",
+    "labeler",
+    "labeller",
+    "judge",
+    "performer",
+    "expert",
+)
+LABEL = (
+    "label",
+    "answer",
+    "response",
+    "vote",
+    "class",
+    "judgement",
+    "judgment",
+    "category",
+    "value",
+)
 TRUTH = ("truth", "gold", "true_label", "correct", *LABEL)
 WINNER, LOSER = ("winner", "won", "better", "preferred"), ("loser", "lost", "worse", "other")
 
@@ -30,7 +50,9 @@ def read_columns(
         raise DataError(f"{path}: {error}") from None
 
 
-def _read(path: str, roles: Sequence[tuple[str, Sequence[str]]], given: list[Any]) -> tuple[list[list[str]], list[str]]:
+def _read(
+    path: str, roles: Sequence[tuple[str, Sequence[str]]], given: list[Any]
+) -> tuple[list[list[str]], list[str]]:
     import polars as pl
 
     text = text_of(path)
@@ -42,15 +64,21 @@ def _read(path: str, roles: Sequence[tuple[str, Sequence[str]]], given: list[Any
         table = pl.read_csv(io.StringIO(text), has_header=False, infer_schema=False, separator=mark)
     except pl.exceptions.PolarsError as error:
         if "more fields" in str(error):
-            raise DataError("has lines with more cells than the first; quote cells that hold the separator") from None
+            raise DataError(
+                "has lines with more cells than the first; quote cells that hold the separator"
+            ) from None
         raise DataError(f"cannot be read as a table: {str(error).splitlines()[0]}") from None
     names = [str(x or "").strip() for x in table.row(0)]
     if len(names) < len(roles):
         wanted = ", ".join(role for role, _ in roles)
         raise DataError(f"must have columns for {wanted}, got {', '.join(map(repr, names))}")
     lower = [n.lower() for n in names]
-    named = any(n in usual for _, usual in roles for n in lower) or any(g is not None for g in given)
-    again = not named and any(n in set(table[c][1:].to_list()) for n, c in zip(names, table.columns, strict=True))
+    named = any(n in usual for _, usual in roles for n in lower) or any(
+        g is not None for g in given
+    )
+    again = not named and any(
+        n in set(table[c][1:].to_list()) for n, c in zip(names, table.columns, strict=True)
+    )
     headless = all(_is_number(n) for n in names) or again
     body = table if headless else table.slice(1)
     if not body.height:

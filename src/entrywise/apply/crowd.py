@@ -18,8 +18,8 @@ from entrywise.apply._answers import Answers, Names, Repeats
 from entrywise.apply._dawidskene import Fit, coin_step, fit_coin, fit_full, fit_vote
 from entrywise.apply._race import TABLE_LIMIT, choose, refit
 from entrywise.exceptions import NotIdentifiable, ParameterError
-from entrywise.queries import Array, Indices
 from entrywise.results import Interval, Result
+from entrywise.types import Array, Indices
 
 Model = Literal["auto", "vote", "one-coin", "dawid-skene"]
 Shares = Literal["auto", "equal", "free"]
@@ -72,8 +72,12 @@ class Consensus(Result):
         if not 0 < level < 1:
             raise ParameterError(f"level must be between 0 and 1, got {level}")
         m, v = self.skill, self.deviation**2
-        size = np.maximum(m * (1.0 - m) / v - 1.0, 1e-3)  # the Beta law with this mean and deviation
-        low, high = (beta.ppf(x, m * size, (1.0 - m) * size) for x in ((1 - level) / 2, (1 + level) / 2))
+        size = np.maximum(
+            m * (1.0 - m) / v - 1.0, 1e-3
+        )  # the Beta law with this mean and deviation
+        low, high = (
+            beta.ppf(x, m * size, (1.0 - m) * size) for x in ((1 - level) / 2, (1 + level) / 2)
+        )
         return Interval(np.asarray(low), np.asarray(high))
 
 
@@ -142,7 +146,12 @@ def consensus(
 
 
 def agreement_skills(
-    items: ArrayLike, workers: ArrayLike, labels: ArrayLike, *, shrink: float = SHRINK, repeats: Repeats = "refuse"
+    items: ArrayLike,
+    workers: ArrayLike,
+    labels: ArrayLike,
+    *,
+    shrink: float = SHRINK,
+    repeats: Repeats = "refuse",
 ) -> tuple[Names, Array]:
     """Return the workers and their skills from agreement alone, by rank-one completion.
 
@@ -197,7 +206,9 @@ def _consensus(data: Answers, model: Model, shares: Shares) -> Consensus:
         "evidence": evidence,
         "temper": temper,
         "iterations": fit.iterations,
-        "class shares": dict(zip((str(c) for c in data.classes), np.exp(fit.prior).tolist(), strict=True)),
+        "class shares": dict(
+            zip((str(c) for c in data.classes), np.exp(fit.prior).tolist(), strict=True)
+        ),
         "components": int(np.sum(size > 1)),
         "workers sharing no item": int(alone.sum()),
         "workers not comparable": int(np.isnan(skill).sum()),
@@ -223,7 +234,9 @@ def _fit(data: Answers, model: Model, shares: Shares, start: Array) -> tuple[Fit
         found = fit_vote(data)
         return found, {found.name: found.evidence}
     if model == "dawid-skene" and W * k * k > TABLE_LIMIT:
-        raise ParameterError(f"{W} confusion matrices of {k} x {k} are too many; take model='one-coin'")
+        raise ParameterError(
+            f"{W} confusion matrices of {k} x {k} are too many; take model='one-coin'"
+        )
     fits = []
     for free in (False, True) if shares == "auto" else (shares == "free",):
         fit = (fit_coin if model == "one-coin" else fit_full)(data, shares=free)
@@ -268,7 +281,11 @@ def _skills(data: Answers, fit: Fit, right: Array, rank_one: Skills) -> tuple[Ar
     from entrywise.linalg import _jit_crowd as jit
 
     W, k = len(data.workers), len(data.classes)
-    prior = fit.strength if fit.model == "one-coin" else fit_coin(data, fit.q, shares=fit.shares, most=5).strength
+    prior = (
+        fit.strength
+        if fit.model == "one-coin"
+        else fit_coin(data, fit.q, shares=fit.shares, most=5).strength
+    )
     prior = prior * min(1.0, FIRM / float(prior.sum()))
     first, order = data.by_worker
     size = np.diff(data.start)
@@ -293,7 +310,9 @@ def _informed(data: Answers, fit: Fit, skill: Array, deviation: Array) -> tuple[
     p = np.einsum("wcc->wc", N) / total
     spread = np.sqrt((p * (1.0 - p) / (total + 1.0)).sum(axis=1)) / (k - 1.0)
     unknown = np.isnan(skill)
-    return np.where(unknown, np.nan, (p.sum(axis=1) - 1.0) / (k - 1.0)), np.where(unknown, np.nan, spread)
+    return np.where(unknown, np.nan, (p.sum(axis=1) - 1.0) / (k - 1.0)), np.where(
+        unknown, np.nan, spread
+    )
 
 
 def _kinds(informed: Array, spread: Array, data: Answers, unknown: NDArray[np.bool_]) -> Names:

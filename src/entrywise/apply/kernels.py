@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 
 from entrywise.apply.landmarks import radial_coordinates
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array, Indices
-from entrywise.results import Matrix, PSDFactor, write_whole
+from entrywise.npz import write_whole
+from entrywise.results import Matrix, PSDFactor
+from entrywise.types import Array, Indices
 
 Embedding = Literal["pca", "tsne"]
 
@@ -87,7 +88,9 @@ class KernelMap:
             )
         from scipy.linalg import solve_triangular
 
-        W = self.features[self.columns]  # (k, k), lower triangular: the Cholesky factor of the block that was asked
+        W = self.features[
+            self.columns
+        ]  # (k, k), lower triangular: the Cholesky factor of the block that was asked
         if np.abs(np.triu(W, 1)).max(initial=0.0) <= 1e-9 * np.abs(W).max(initial=0.0):
             return np.asarray(solve_triangular(W, K.T, lower=True).T)
         return np.asarray(np.linalg.lstsq(W, K.T, rcond=None)[0].T)
@@ -159,7 +162,11 @@ def kernel_tsne(
         raise ParameterError(f"a t-SNE map needs at least 4 points, got {n}")
     start = kernel_pca(kernel, n_components)
     spread = float(start[:, 0].std())
-    start = start / spread * 1e-4 if spread > 0 else np.random.default_rng(rng).normal(0, 1e-4, start.shape)
+    start = (
+        start / spread * 1e-4
+        if spread > 0
+        else np.random.default_rng(rng).normal(0, 1e-4, start.shape)
+    )
     engine = TSNE(
         n_components,
         perplexity=min(perplexity, max(1.0, (n - 1) / 3)),
@@ -201,22 +208,40 @@ def neighbour_accuracy(coordinates: ArrayLike, labels: ArrayLike, neighbours: in
 
     Y, given = np.asarray(coordinates, dtype=np.float64), np.asarray(labels)
     _, code = np.unique(given, return_inverse=True)
-    near = NearestNeighbors(n_neighbors=neighbours).fit(Y).kneighbors(return_distance=False)  # a point is not its own
+    near = (
+        NearestNeighbors(n_neighbors=neighbours).fit(Y).kneighbors(return_distance=False)
+    )  # a point is not its own
     votes = np.zeros((len(Y), code.max() + 1))
     np.add.at(votes, (np.arange(len(Y))[:, None], code[near]), 1.0)
     return float(np.mean(votes.argmax(axis=1) == code))
 
 
-def draw_map(ax: Any, coordinates: Array, labels: ArrayLike | None = None, columns: Indices | None = None) -> None:
+def draw_map(
+    ax: Any, coordinates: Array, labels: ArrayLike | None = None, columns: Indices | None = None
+) -> None:
     """Draw a map on matplotlib axes: points by label, rings around the columns that were asked."""
     Y = coordinates
     if labels is None:
         ax.scatter(Y[:, 0], Y[:, 1], s=6, color="#4477aa", linewidths=0)
     else:
         names, code = np.unique(np.asarray(labels), return_inverse=True)
-        ax.scatter(Y[:, 0], Y[:, 1], s=6, c=code, cmap="tab10" if len(names) <= 10 else "viridis", linewidths=0)
+        ax.scatter(
+            Y[:, 0],
+            Y[:, 1],
+            s=6,
+            c=code,
+            cmap="tab10" if len(names) <= 10 else "viridis",
+            linewidths=0,
+        )
     if columns is not None and len(columns):
-        ax.scatter(Y[columns, 0], Y[columns, 1], s=40, facecolors="none", edgecolors="black", linewidths=0.8)
+        ax.scatter(
+            Y[columns, 0],
+            Y[columns, 1],
+            s=40,
+            facecolors="none",
+            edgecolors="black",
+            linewidths=0.8,
+        )
     ax.set_xticks([])
     ax.set_yticks([])
 
@@ -259,7 +284,9 @@ def _logarithm(kernel: Matrix | ArrayLike) -> Array:
     """Return log K, the inner products of a radial kernel's points up to what distances do not see."""
     K = _symmetric(kernel)
     if not np.all(K > 0):
-        raise ParameterError(f"a radial kernel must be above 0 everywhere, got entries down to {K.min():.3g}")
+        raise ParameterError(
+            f"a radial kernel must be above 0 everywhere, got entries down to {K.min():.3g}"
+        )
     return np.asarray(0.5 * np.log(K))
 
 
@@ -286,4 +313,6 @@ def _signed(V: Array) -> Array:
 
 
 def _pad(Y: Array, count: int) -> Array:
-    return Y if Y.shape[1] >= count else np.column_stack([Y, np.zeros((len(Y), count - Y.shape[1]))])
+    return (
+        Y if Y.shape[1] >= count else np.column_stack([Y, np.zeros((len(Y), count - Y.shape[1]))])
+    )

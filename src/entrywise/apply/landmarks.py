@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array
 from entrywise.results import PSDFactor
+from entrywise.types import Array
 
 
 def radial_coordinates(found: PSDFactor, *, rtol: float = 1e-6) -> Array:
@@ -48,7 +48,9 @@ def radial_coordinates(found: PSDFactor, *, rtol: float = 1e-6) -> Array:
     ((50, 3), True)
     """
     if len(found.pivots) < 2:
-        raise ParameterError(f"distances to at least 2 landmarks are needed, {len(found.pivots)} columns were asked")
+        raise ParameterError(
+            f"distances to at least 2 landmarks are needed, {len(found.pivots)} columns were asked"
+        )
     C = found.factor @ found.factor[found.pivots].T  # (n, k): the columns that were asked
     top = C[found.pivots, np.arange(len(found.pivots))]
     if not (np.all(C > 0) and np.ptp(top) <= 1e-6 * top.max()):

@@ -14,17 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise import posterior
-from entrywise.active._purchase import Purchase
-from entrywise.active._report import expected_errors, row_means, sum_variances
+from entrywise.active.cells.calibration import expected_errors, row_means, sum_variances
+from entrywise.active.cells.purchase import Purchase
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
-from entrywise.passive.eb import low_rank
-from entrywise.queries import Array, Indices, Prices
-from entrywise.results import LowRank
+from entrywise.passive.low_rank import low_rank
+from entrywise.queries import Prices
+from entrywise.results import LowRank, posterior
 from entrywise.run import Run
+from entrywise.types import Array, Indices
 
-RANDOM = ("explore", "reserve", "random", "uniform")  # arms whose cells were drawn with a known probability
+RANDOM = (
+    "explore",
+    "reserve",
+    "random",
+    "uniform",
+)  # arms whose cells were drawn with a known probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +49,9 @@ class Bought:
         """Return what a run bought; failed measurements are left out."""
         shape = run.plan.shape
         if shape is None or shape[0] is None or not run.log:
-            raise DataError("a leaderboard needs a run over an m x n matrix that has bought something; play it first")
+            raise DataError(
+                "a leaderboard needs a run over an m x n matrix that has bought something; play it first"
+            )
         parts = [e for e in run.log if len(e.batch)]
         joined: Any = [
             np.concatenate([_column(e, name) for e in parts])
@@ -56,7 +63,9 @@ class Bought:
         return cls((shape[0], shape[1]), i, j, values, arms, probability, price[good])
 
     @classmethod
-    def from_log(cls, shape: tuple[int, int], lines: Iterable[Mapping[str, Any]], index: Any) -> Bought:
+    def from_log(
+        cls, shape: tuple[int, int], lines: Iterable[Mapping[str, Any]], index: Any
+    ) -> Bought:
         """Return what the log of a study says was bought; ``index(row, col)`` turns its labels into numbers."""
         told = [x for x in lines if x["what"] == "told" and not x["failed"]]
         if not told:
@@ -105,7 +114,9 @@ class Scores:
         return np.argsort(-self.mean, kind="stable")
 
 
-def scores(fit: LowRank, bought: Bought, level: float = 0.9, prices: Prices | None = None) -> Scores:
+def scores(
+    fit: LowRank, bought: Bought, level: float = 0.9, prices: Prices | None = None
+) -> Scores:
     """Return the score of every row: its mean over all columns, bought cells as they are, the others by the fit.
 
     The standard deviation is the posterior's, over a finite number of columns, times the larger of
@@ -147,7 +158,9 @@ def scores(fit: LowRank, bought: Bought, level: float = 0.9, prices: Prices | No
     )
 
 
-def extrapolation(bought: Bought, rank: int, level: float = 0.9, prices: Prices | None = None) -> float:
+def extrapolation(
+    bought: Bought, rank: int, level: float = 0.9, prices: Prices | None = None
+) -> float:
     """Return by how much deviations of row means must be widened, at least 1: what was bought is asked to foretell itself.
 
     Half as large a share as is still open is hidden from what was bought: its dearest cells, of which as many are
@@ -217,7 +230,9 @@ class Savings:
         return float(self.spend[at - 1] + share * (self.spend[at] - self.spend[at - 1]))
 
 
-def savings(fit: LowRank, bought: Bought, points: int = 5, rng: np.random.Generator | int = 0) -> Savings:
+def savings(
+    fit: LowRank, bought: Bought, points: int = 5, rng: np.random.Generator | int = 0
+) -> Savings:
     """Return the error against spend of this rule and of random buying, from cells that were drawn at random.
 
     Half of the reserve and the exploration cells, in their order, are a purchase at random (by one over the price or over
@@ -231,7 +246,9 @@ def savings(fit: LowRank, bought: Bought, points: int = 5, rng: np.random.Genera
     chosen = np.flatnonzero(~np.isin(bought.arms, RANDOM))
     halves = np.array_split(reserve, 2)
     if len(halves[1]) < 30:
-        return Savings(reason=f"unknown: a reserve of {len(reserve)} cells is too small to judge both")
+        return Savings(
+            reason=f"unknown: a reserve of {len(reserve)} cells is too small to judge both"
+        )
     at_random = [np.r_[halves[1 - k], explore] for k in (0, 1)]
     fewest = min(len(at_random[0]), len(at_random[1]), len(chosen))
     if fewest < lines:
@@ -246,17 +263,23 @@ def savings(fit: LowRank, bought: Bought, points: int = 5, rng: np.random.Genera
         here = slice(0, len(judge)) if k == 0 else slice(len(reserve) - len(judge), None)
         for which, cells in enumerate((chosen, at_random[k])):
             for t, spend in enumerate(spends):
-                some = cells[: int(np.searchsorted(bills[k][which], spend * (1 + 1e-9), side="right"))]
+                some = cells[
+                    : int(np.searchsorted(bills[k][which], spend * (1 + 1e-9), side="right"))
+                ]
                 found = low_rank(bought.observations(some), min(fit.rank, *bought.shape), rng=0)
                 off = found.entries(bought.rows[judge], bought.cols[judge]) - bought.values[judge]
                 squares[which, t, here] = off**2
     weights = 1.0 / bought.probability[np.concatenate(halves)]
     weights /= weights.sum()
     means = np.maximum(squares @ weights, np.finfo(float).tiny)
-    apart = squares[0] / means[0][:, None] - squares[1] / means[1][:, None]  # of the logarithms, cell by cell
+    apart = (
+        squares[0] / means[0][:, None] - squares[1] / means[1][:, None]
+    )  # of the logarithms, cell by cell
     spread = 0.5 * NormalDist().inv_cdf(0.95) * np.sqrt(apart**2 @ weights**2)
     rule, random = np.sqrt(means).tolist()
-    return Savings(tuple(spends.tolist()), tuple(rule), tuple(random), tuple(np.exp(spread).tolist()))
+    return Savings(
+        tuple(spends.tolist()), tuple(rule), tuple(random), tuple(np.exp(spread).tolist())
+    )
 
 
 @dataclass(frozen=True)

@@ -14,21 +14,32 @@ from typing import Literal, cast
 
 import numpy as np
 
-from entrywise.active.arms import BestPair, Tally, count_pairs, draw_pairs, finish, pulls_for, smallest_pairs
-from entrywise.active.halving import arms_for, halve, ranked, rounds_for
-from entrywise.active.mcans import adaptive_nystrom
-from entrywise.active.smcans import State, explore, refuse
+from entrywise.active.nystrom.adaptive import adaptive_nystrom
+from entrywise.active.nystrom.stochastic import State, explore, refuse
+from entrywise.active.pairs.halving import arms_for, halve, ranked, rounds_for
+from entrywise.active.pairs.tally import (
+    BestPair,
+    Tally,
+    count_pairs,
+    draw_pairs,
+    finish,
+    pulls_for,
+    smallest_pairs,
+)
 from entrywise.apply.population import Population, PopulationOracle, population, regret
 from entrywise.bounds.active_psd import coin_upper
 from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.queries import Array, Asking, Batch, Checkpoint, Indices, Prices, Seed, plan
+from entrywise.queries import Asking, Batch, Checkpoint, Prices, plan
 from entrywise.results import Certificate, PSDFactor
 from entrywise.run import Memory
+from entrywise.types import Array, Indices, Seed
 
 __all__ = ["Population", "PopulationOracle", "best_pair", "population", "regret"]
 
 EXPLORE = 0.25  # of the budget for the low-rank picture
-STRANGERS = 0.25  # of the finalists drawn at random: what halving would have found without the picture
+STRANGERS = (
+    0.25  # of the finalists drawn at random: what halving would have found without the picture
+)
 FIRST = 4  # phases of the exploration; halving rounds are the phases after them
 
 
@@ -119,7 +130,9 @@ def best_pair(
     diagonal = (noise == 0) if ask_diagonal is None else ask_diagonal
     if noise == 0:
         if not diagonal:
-            raise ParameterError("exact answers need the diagonal; leave ask_diagonal alone, or state a noise above 0")
+            raise ParameterError(
+                "exact answers need the diagonal; leave ask_diagonal alone, or state a noise above 0"
+            )
         return (yield from _exact(n_items, answers == "success", allow_same))
     generator = cast(np.random.Generator, rng) if resume is None else resume.generator()
     total = pulls_for(budget, prices, "best_pair")
@@ -150,7 +163,9 @@ class _Search:
         """Take what the checkpoint of a run kept."""
         self.state.restore(kept.arrays)
         if "rounds" in kept.arrays:
-            self.rows, self.cols, self.guess, self.F = (kept.arrays[k] for k in ("rows", "cols", "guess", "F"))
+            self.rows, self.cols, self.guess, self.F = (
+                kept.arrays[k] for k in ("rows", "cols", "guess", "F")
+            )
             self.rounds = int(kept.arrays["rounds"])
 
     def run(self, total: int) -> Asking[None]:
@@ -167,7 +182,9 @@ class _Search:
             left = total - state.tally.asked
             if self.rounds == 1:  # what comes now is untouched by any choice
                 self.before.restore(state.tally.arrays())
-            rows, cols = yield from halve(state.tally, self.rows, self.cols, left // self.rounds, state.rng, self.guess)
+            rows, cols = yield from halve(
+                state.tally, self.rows, self.cols, left // self.rounds, state.rng, self.guess
+            )
             self.rows, self.cols = rows, cols
             self.guess = self._guess(rows, cols)
             self.rounds -= 1
@@ -197,7 +214,9 @@ class _Search:
         F = self.F if self.F.shape[1] else state.fit()
         rows, cols, guess = self.rows, self.cols, self.guess
         if not len(rows):
-            rows, cols, guess = smallest_pairs(F, 1, allow_same) if len(tally.keys) else _first(allow_same)
+            rows, cols, guess = (
+                smallest_pairs(F, 1, allow_same) if len(tally.keys) else _first(allow_same)
+            )
         rows, cols = ranked(tally, rows, cols, guess, state.rng) if len(rows) > 1 else (rows, cols)
         pair = int(rows[0]), int(cols[0])
         if allow_same and not self.same and len(tally.keys):

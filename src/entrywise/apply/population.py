@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
 from entrywise.oracles import _Counting
-from entrywise.queries import Array, Batch, Seed
+from entrywise.queries import Batch
 from entrywise.results import PSDFactor
+from entrywise.types import Array, Seed
 
 
 class Population:
@@ -38,14 +39,18 @@ class Population:
                 f"there must be one share a group, got shares {self.shares.shape} and tastes {self.tastes.shape}"
             )
         if np.any(self.shares < 0) or not np.isclose(self.shares.sum(), 1.0):
-            raise ParameterError(f"shares must not be negative and add up to 1, they add up to {self.shares.sum():g}")
+            raise ParameterError(
+                f"shares must not be negative and add up to 1, they add up to {self.shares.sum():g}"
+            )
         if np.any((self.tastes < 0) | (self.tastes > 1)):
             raise ParameterError("tastes are chances and must lie in 0..1")
 
     @property
     def losses(self) -> PSDFactor:
         """The matrix L in factors, shape (n_items, n_items)."""
-        return PSDFactor(np.ascontiguousarray(((1.0 - self.tastes) * np.sqrt(self.shares)[:, None]).T))
+        return PSDFactor(
+            np.ascontiguousarray(((1.0 - self.tastes) * np.sqrt(self.shares)[:, None]).T)
+        )
 
 
 class PopulationOracle(_Counting):

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from entrywise.apply._answers import Names, _column, _number
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.linalg.laplacian import Laplacian
-from entrywise.queries import Array, Indices
 from entrywise.results import Interval, Result
+from entrywise.types import Array, Indices
 
 Method = Literal["bradley-terry", "spectral"]
 DENSE, PROBES = 1500, 100  # beyond so many items deviations are sampled, with so many solves
@@ -63,14 +63,22 @@ class Ranking(Result):
         """Return the chance that `a` beats `b`, and its lower and upper end with chance `level`."""
         i, j = self._place(a), self._place(b)
         if self.component[i] != self.component[j]:
-            raise NotIdentifiable(f"no chain of comparisons links {a!r} to {b!r}; let them or their rivals meet once")
+            raise NotIdentifiable(
+                f"no chain of comparisons links {a!r} to {b!r}; let them or their rivals meet once"
+            )
         gap, spread = float(self.score[i] - self.score[j]), 0.0
         if i != j:
             spread = float(
-                np.sqrt(Laplacian(len(self.items), self.left, self.right, self.weight).resistances([i], [j])[0])
+                np.sqrt(
+                    Laplacian(len(self.items), self.left, self.right, self.weight).resistances(
+                        [i], [j]
+                    )[0]
+                )
             )
         z = _quantile(level)
-        low, middle, high = (float(1.0 / (1.0 + np.exp(-x))) for x in (gap - z * spread, gap, gap + z * spread))
+        low, middle, high = (
+            float(1.0 / (1.0 + np.exp(-x))) for x in (gap - z * spread, gap, gap + z * spread)
+        )
         return middle, low, high
 
     def _place(self, name: Any) -> int:
@@ -137,7 +145,9 @@ def rank(
     if prior == 0:
         _refuse_unbeaten(names, i, j, forth, back)
         if method == "spectral" and (forth.min() <= 0 or back.min() <= 0):
-            raise ParameterError("the spectral method needs prior above 0 where a pair has only one winner")
+            raise ParameterError(
+                "the spectral method needs prior above 0 where a pair has only one winner"
+            )
     won, lost = forth + prior, back + prior
     score, iterations = (_newton if method == "bradley-terry" else _spectral)(n, i, j, won, lost)
     p = 1.0 / (1.0 + np.exp(-(score[i] - score[j])))
@@ -251,7 +261,10 @@ def _refuse_unbeaten(names: Names, i: Indices, j: Indices, forth: Array, back: A
     from scipy.sparse.csgraph import connected_components
 
     n = len(names)
-    source, sink = np.r_[i[forth > 0], j[back > 0]], np.r_[j[forth > 0], i[back > 0]]  # winner -> loser
+    source, sink = (
+        np.r_[i[forth > 0], j[back > 0]],
+        np.r_[j[forth > 0], i[back > 0]],
+    )  # winner -> loser
     _, group = connected_components(
         coo_array((np.ones(len(source)), (source, sink)), shape=(n, n)), connection="strong"
     )

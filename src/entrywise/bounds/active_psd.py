@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array
+from entrywise.types import Array
 
 
 class Constants(NamedTuple):
@@ -43,7 +43,9 @@ def exact_queries(n: int, rank: int, *, known_rank: bool = False) -> int:
     _check(n, rank)
     if rank == 0:
         return 0 if known_rank else n
-    return n * rank - rank * (rank - 1) // 2 if known_rank else n * (rank + 1) - rank * (rank + 1) // 2
+    return (
+        n * rank - rank * (rank - 1) // 2 if known_rank else n * (rank + 1) - rank * (rank + 1) // 2
+    )
 
 
 def spectral_deviation(counts: ArrayLike, delta: float, *, tight: bool = False) -> float:
@@ -67,7 +69,9 @@ def spectral_deviation(counts: ArrayLike, delta: float, *, tight: bool = False) 
     """
     n = np.asarray(counts, dtype=np.float64)
     if n.ndim != 2 or n.shape[0] != n.shape[1] or not np.all(n > 0):
-        raise ParameterError(f"counts must be a square array of numbers above 0, got shape {n.shape}")
+        raise ParameterError(
+            f"counts must be a square array of numbers above 0, got shape {n.shape}"
+        )
     _probability(delta)
     log = math.log(2 * len(n) / delta)
     inverse = 0.25 / n
@@ -123,7 +127,9 @@ def constants(columns: ArrayLike, block: ArrayLike, *, printed: bool = True) -> 
     """
     C, W = np.asarray(columns, dtype=np.float64), np.asarray(block, dtype=np.float64)
     if C.ndim != 2 or W.shape != (C.shape[1],) * 2:
-        raise ParameterError(f"columns must be (n, r) and block (r, r), got {C.shape} and {W.shape}")
+        raise ParameterError(
+            f"columns must be (n, r) and block (r, r), got {C.shape} and {W.shape}"
+        )
     try:
         inverse = np.linalg.inv(W)
     except np.linalg.LinAlgError:
@@ -138,7 +144,13 @@ def constants(columns: ArrayLike, block: ArrayLike, *, printed: bool = True) -> 
 
 
 def repetitions(
-    n: int, rank: int, epsilon: float, delta: float, *, theta: float | None = None, of: Constants | None = None
+    n: int,
+    rank: int,
+    epsilon: float,
+    delta: float,
+    *,
+    theta: float | None = None,
+    of: Constants | None = None,
 ) -> Repetitions:
     """Return m1 and m2 of equations (3) and (4).
 

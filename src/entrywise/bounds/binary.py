@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array
+from entrywise.types import Array
 
 C = 1.0 / (3.0 - math.e)  # 3.5496...
 
@@ -43,7 +43,9 @@ def winnow_bound(n: int, gamma: float, violations: float = 0.0) -> float:
     return C * (_n_log_n(n) / gamma**2 + violations)
 
 
-def updates_bound(n: int, rate: float, margin: float, slack: float = 0.0, violations: float = 0.0) -> float:
+def updates_bound(
+    n: int, rate: float, margin: float, slack: float = 0.0, violations: float = 0.0
+) -> float:
     r"""Updates, hence mistakes, of Matrix Winnow at any rate when the labels have this margin.
 
     The proof of Theorem 3.1 without its last rounding: an update at margin :math:`\mu` moves the relative entropy by
@@ -119,7 +121,9 @@ def lower_bound(m: int, n: int, l: int) -> int:
     return l * m
 
 
-def adversary(m: int, n: int, l: int, predict: Callable[[int, int], int]) -> Iterator[tuple[int, int, int]]:
+def adversary(
+    m: int, n: int, l: int, predict: Callable[[int, int], int]
+) -> Iterator[tuple[int, int, int]]:
     """Theorem 5.4's adversary: yield l m trials (i, j, y), each label the opposite of what `predict` says.
 
     The labels are those of an (m, l)-biclustered matrix, so the sequence has margin complexity at most sqrt(l).
@@ -140,7 +144,9 @@ def graph_kernel(adjacency: ArrayLike) -> Array:
     r"""Return the kernel :math:`K = L^+ + R 11^\top`, :math:`R = \max_j L^+_{jj}`, of a connected graph's vertices."""
     A = np.asarray(adjacency, dtype=np.float64)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.array_equal(A, A.T) or (A < 0).any():
-        raise ParameterError(f"adjacency must be a symmetric matrix without negative weights, got shape {A.shape}")
+        raise ParameterError(
+            f"adjacency must be a symmetric matrix without negative weights, got shape {A.shape}"
+        )
     L = np.diag(A.sum(axis=0)) - A
     eigenvalues = np.linalg.eigvalsh(L)
     if len(A) > 1 and eigenvalues[1] <= 1e-10 * max(1.0, eigenvalues[-1]):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.queries import Array
+from entrywise.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +72,15 @@ def margin_complexity(U: ArrayLike) -> Embedding:
     constraints = [cp.diag(X) <= t, cp.multiply(U[known], X[:m, m:][known]) >= 1.0]
     problem = cp.Problem(cp.Minimize(t), constraints)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the last digits, and the status says so
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # "may be inaccurate": the last digits, and the status says so
         problem.solve(solver=cp.CLARABEL)
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise DataError(f"the semidefinite program ended as {problem.status}; try a smaller matrix")
-    return Embedding(max(1.0, float(t.value)), np.asarray(X.value[:m, m:]), np.asarray(X.value[m:, m:]))
+    return Embedding(
+        max(1.0, float(t.value)), np.asarray(X.value[:m, m:]), np.asarray(X.value[m:, m:])
+    )
 
 
 def task_complexity(U: ArrayLike) -> tuple[float, Array]:

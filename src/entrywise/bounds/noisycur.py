@@ -18,8 +18,9 @@ from numbers import Real
 import numpy as np
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array, Prices
+from entrywise.queries import Prices
 from entrywise.results import Certificate
+from entrywise.types import Array
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ def traits(A: Array, rank: int | None = None) -> Traits:
     kept = (U[:, :r] * s[:r]) @ Vt[:r]
     beta = round(float(leverage.max()) * n / r, 12)
     density = round(float(np.median(np.abs(kept))), 12)
-    return Traits(m, n, r, beta, float(s[0] / s[r - 1]), density, float(np.sum(s[:r] ** 2)), float(s[r - 1]))
+    return Traits(
+        m, n, r, beta, float(s[0] / s[r - 1]), density, float(np.sum(s[:r] ** 2)), float(s[r - 1])
+    )
 
 
 def required_columns(of: Traits, column_noise: float, epsilon: float, delta: float) -> float:
@@ -83,7 +86,9 @@ def required_columns(of: Traits, column_noise: float, epsilon: float, delta: flo
     _check(epsilon, delta)
     if of.rank == 0:
         return 0.0
-    span = (6 + 2 * epsilon) / (3 * epsilon**2) * of.incoherence * of.rank * math.log(of.rank / delta)
+    span = (
+        (6 + 2 * epsilon) / (3 * epsilon**2) * of.incoherence * of.rank * math.log(of.rank / delta)
+    )
     if column_noise == 0:
         return span
     if of.density == 0:
@@ -105,7 +110,9 @@ def shrinkage(epsilon: float, penalty: float, smallest: float) -> float:
     """
     if penalty == 0:
         return 0.0
-    return 2 * (1 + epsilon) / (1 - epsilon) * (penalty / ((1 + epsilon) * smallest**2 + penalty)) ** 2
+    return (
+        2 * (1 + epsilon) / (1 - epsilon) * (penalty / ((1 + epsilon) * smallest**2 + penalty)) ** 2
+    )
 
 
 def lemma1(smallest: float, column_noise: float, m: int, delta: float) -> tuple[float, float]:
@@ -118,12 +125,20 @@ def lemma1(smallest: float, column_noise: float, m: int, delta: float) -> tuple[
     >>> lemma1(smallest=80.0, column_noise=1.0, m=100, delta=0.5)
     (0.140625, 0.999996273346828)
     """
-    epsilon = math.inf if smallest == 0 else 4 * (1 + delta) ** 2 * column_noise**2 * m / smallest**2
+    epsilon = (
+        math.inf if smallest == 0 else 4 * (1 + delta) ** 2 * column_noise**2 * m / smallest**2
+    )
     return epsilon, 1 - math.exp(-m * delta**2 / 2)
 
 
 def corollary1(
-    missed: float, captured: float, noise: float, missed_sketch: float, epsilon: float, penalty: float, smallest: float
+    missed: float,
+    captured: float,
+    noise: float,
+    missed_sketch: float,
+    epsilon: float,
+    penalty: float,
+    smallest: float,
 ) -> float:
     r"""Return the bound of Corollary 1 on :math:`\|A - \tilde C X\|_F^2`.
 
@@ -161,15 +176,28 @@ def theorem1(
     epsilon = _smallest_epsilon(of, columns, rows, sc, delta)
     smallest = max(0.5 * math.sqrt(max(of.m - of.rank, 0)) - math.sqrt(columns), 0.0) * sc
     value, probability = math.inf, 0.0
-    checked = [f"rank {of.rank}", f"incoherence {of.incoherence:.3g}", f"condition number {of.condition:.3g}"]
+    checked = [
+        f"rank {of.rank}",
+        f"incoherence {of.incoherence:.3g}",
+        f"condition number {of.condition:.3g}",
+    ]
     if epsilon is None:
-        checked.append(f"{columns} columns and {rows} rows are fewer than any epsilon below 1 asks for")
+        checked.append(
+            f"{columns} columns and {rows} rows are fewer than any epsilon below 1 asks for"
+        )
     elif of.norm2 > 0:
         checked.append(f"columns and rows suffice at epsilon {epsilon:.3g}")
         value = shrinkage(epsilon, penalty, smallest) + epsilon + 40 * epsilon / (1 - epsilon)
         if se > 0:
-            value += 12 * epsilon * (se / max(sc, 1e-300)) ** 2 * columns * of.smallest**2 / of.norm2
-        probability = 0.9 - 2 * delta - 2 * math.exp(-(of.m - of.rank) * delta**2 / 2) - math.exp(-rows * of.n / 32)
+            value += (
+                12 * epsilon * (se / max(sc, 1e-300)) ** 2 * columns * of.smallest**2 / of.norm2
+            )
+        probability = (
+            0.9
+            - 2 * delta
+            - 2 * math.exp(-(of.m - of.rank) * delta**2 / 2)
+            - math.exp(-rows * of.n / 32)
+        )
     assumes = (
         f"rank {of.rank}",
         f"half of the entries at least {of.density:.3g} in size",
@@ -177,11 +205,18 @@ def theorem1(
         "columns and rows drawn as in Algorithm 1",
     )
     statement = "squared error relative to the matrix, noisyCUR Theorem 1"
-    return Certificate(statement, value, assumes, tuple(checked), vacuous=not (value < 1 and probability > 0))
+    return Certificate(
+        statement, value, assumes, tuple(checked), vacuous=not (value < 1 and probability > 0)
+    )
 
 
 def budgets(
-    of: Traits, prices: Prices, *, noise: dict[str, float], epsilon: float = 0.5, delta: float = 0.05
+    of: Traits,
+    prices: Prices,
+    *,
+    noise: dict[str, float],
+    epsilon: float = 0.5,
+    delta: float = 0.05,
 ) -> dict[str, float]:
     r"""Return the budgets that the paper compares, in money.
 
@@ -210,18 +245,29 @@ def budgets(
 
 def _both(noise: dict[str, float]) -> tuple[float, float]:
     """Return the noises of columns and entries, or refuse what is no pair of standard deviations."""
-    given = tuple(noise.get(mode) for mode in ("column", "entry")) if isinstance(noise, dict) else ()
-    column, entry = (x if isinstance(x, Real) and 0 <= float(x) < math.inf else None for x in given or (None, None))
+    given = (
+        tuple(noise.get(mode) for mode in ("column", "entry")) if isinstance(noise, dict) else ()
+    )
+    column, entry = (
+        x if isinstance(x, Real) and 0 <= float(x) < math.inf else None
+        for x in given or (None, None)
+    )
     if column is None or entry is None:
-        raise ParameterError(f"noise must be {{'column': sd, 'entry': sd}}, both finite and not below 0, got {noise!r}")
+        raise ParameterError(
+            f"noise must be {{'column': sd, 'entry': sd}}, both finite and not below 0, got {noise!r}"
+        )
     return float(column), float(entry)
 
 
-def _smallest_epsilon(of: Traits, columns: int, rows: int, column_noise: float, delta: float) -> float | None:
+def _smallest_epsilon(
+    of: Traits, columns: int, rows: int, column_noise: float, delta: float
+) -> float | None:
     """Return the smallest epsilon below 1 at which both conditions of the theorem hold, None when there is none."""
     for epsilon in np.geomspace(1e-4, 0.999, 400):
         e = float(epsilon)
-        if columns >= required_columns(of, column_noise, e, delta) and rows >= required_rows(columns, e, delta):
+        if columns >= required_columns(of, column_noise, e, delta) and rows >= required_rows(
+            columns, e, delta
+        ):
             return e
     return None
 

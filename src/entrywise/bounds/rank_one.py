@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.laplacian import Laplacian
 from entrywise.observations import Observations
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 EXACT = 600  # lines up to which traces and largest resistances are exact
 
@@ -54,7 +54,12 @@ class Sensitivity:
     """
 
     def __init__(
-        self, rows: ArrayLike, cols: ArrayLike, x: ArrayLike, y: ArrayLike, precision: ArrayLike = 1.0
+        self,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        x: ArrayLike,
+        y: ArrayLike,
+        precision: ArrayLike = 1.0,
     ) -> None:
         x, y = np.asarray(x, np.float64).ravel(), np.asarray(y, np.float64).ravel()
         i, j = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
@@ -90,14 +95,18 @@ class Sensitivity:
         basis: list[Array] = []
         T = np.zeros((most, most))
         value, top = 0.0, np.zeros(0)
-        q = L.solve(self.spread(q)) if len(L.i) else 0.0 * q  # a power step: into the range that matters
+        q = (
+            L.solve(self.spread(q)) if len(L.i) else 0.0 * q
+        )  # a power step: into the range that matters
         norm = math.sqrt(max(float(q @ (L @ q)), 0.0))
         while norm > 1e-7 * value and len(basis) < min(most, self.m + self.n - 1):
             q = q / norm
             basis.append(q)
             Q, k = np.column_stack(basis), len(basis)
             Kq = self.spread(q)
-            T[:k, k - 1] = T[k - 1, :k] = Kq @ Q  # L (L^+ K q) = K q: coefficients without a product with L
+            T[:k, k - 1] = T[k - 1, :k] = (
+                Kq @ Q
+            )  # L (L^+ K q) = K q: coefficients without a product with L
             q = L.solve(Kq, 1e-9)
             q -= Q @ T[:k, k - 1]
             q -= Q @ ((L @ q) @ Q)  # once more, against round-off
@@ -167,9 +176,13 @@ def smallest_gap(laplacian: Laplacian) -> float:
         return float(np.linalg.eigvalsh((L + L.T) / 2)[1])
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    pseudo = LinearOperator((laplacian.n,) * 2, matvec=lambda b: laplacian.solve(np.ravel(b), 1e-10), dtype=np.float64)
+    pseudo = LinearOperator(
+        (laplacian.n,) * 2, matvec=lambda b: laplacian.solve(np.ravel(b), 1e-10), dtype=np.float64
+    )
     start = laplacian.center(np.random.default_rng(0).standard_normal(laplacian.n))
-    return float(1.0 / eigsh(pseudo, k=1, which="LA", v0=start, return_eigenvectors=False, tol=1e-6)[0])
+    return float(
+        1.0 / eigsh(pseudo, k=1, which="LA", v0=start, return_eigenvectors=False, tol=1e-6)[0]
+    )
 
 
 def theorem_1(constant: float, resistance: float, disturbance: float, c: float = 1.0) -> float:
@@ -179,7 +192,9 @@ def theorem_1(constant: float, resistance: float, disturbance: float, c: float =
     :math:`\|\Delta\|_F`, and no known entry may exceed `c` times the true one.
     """
     _at_least("c", c, 1.0)
-    return float(c**2 * constant * disturbance**2 * _exp(2.0 * c * math.sqrt(resistance) * disturbance))
+    return float(
+        c**2 * constant * disturbance**2 * _exp(2.0 * c * math.sqrt(resistance) * disturbance)
+    )
 
 
 def corollary_1(
@@ -236,7 +251,9 @@ def chain_gap(rows: Indices, cols: Indices, x: Array, y: Array, mu: float) -> fl
     return float(np.linalg.eigvalsh(np.diag(out) - M)[1])
 
 
-def worst_matrix(rows: ArrayLike, cols: ArrayLike, x: ArrayLike, y: ArrayLike, size: float) -> tuple[Array, Array]:
+def worst_matrix(
+    rows: ArrayLike, cols: ArrayLike, x: ArrayLike, y: ArrayLike, size: float
+) -> tuple[Array, Array]:
     r"""Return the factors of Theorem 2's matrix: what hurts most the method that sees :math:`x y^\top` at the known places.
 
     It differs from :math:`x y^\top` along the worst direction, by a disturbance of the known entries with
@@ -244,7 +261,9 @@ def worst_matrix(rows: ArrayLike, cols: ArrayLike, x: ArrayLike, y: ArrayLike, s
     :math:`\sqrt{\lambda_{\max}(K L^+)}` times that.
     """
     x, y = np.asarray(x, np.float64).ravel(), np.asarray(y, np.float64).ravel()
-    _, v = Sensitivity(rows, cols, x, y).worst(rtol=1e-8)  # v' L v = 1: ||Delta||_F is the step, to first order
+    _, v = Sensitivity(rows, cols, x, y).worst(
+        rtol=1e-8
+    )  # v' L v = 1: ||Delta||_F is the step, to first order
     return x * np.exp(size * v[: len(x)]), y * np.exp(-size * v[len(x) :])
 
 
@@ -254,7 +273,9 @@ def path_family(n: int, c: float) -> tuple[Observations, Array]:
     A is all ones, known along a staircase from one corner to the other; the disturbances add up along it.
     """
     if n < 2 or not 0 < c < math.sqrt(2 * n - 1):
-        raise ParameterError(f"the path family needs n >= 2 and c in (0, sqrt(2 n - 1)), got n={n}, c={c}")
+        raise ParameterError(
+            f"the path family needs n >= 2 and c in (0, sqrt(2 n - 1)), got n={n}, c={c}"
+        )
     rows, cols = np.r_[np.arange(n), np.arange(1, n)], np.r_[np.arange(n), np.arange(n - 1)]
     step = c / math.sqrt(2 * n - 1)
     values = np.r_[np.full(n, 1.0 + step), np.full(n - 1, 1.0 - step)]
@@ -267,7 +288,9 @@ def block_family(n: int, low: float) -> tuple[Observations, Array]:
     A is all ones; two diagonal blocks are known, and one entry between them that reads `low` instead of 1.
     """
     if n < 2 or n % 2 or not 0 < low <= 1 / 3:
-        raise ParameterError(f"the block family needs an even n and low in (0, 1/3], got n={n}, low={low}")
+        raise ParameterError(
+            f"the block family needs an even n and low in (0, 1/3], got n={n}, low={low}"
+        )
     seen = np.full((n, n), np.nan)
     seen[: n // 2, : n // 2] = seen[n // 2 :, n // 2 :] = 1.0
     seen[n // 2, 0] = low

@@ -20,15 +20,19 @@ from typing import NamedTuple
 import numpy as np
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array
 from entrywise.results import Certificate
+from entrywise.types import Array
 
 
-def _check(d: float, k: float, r: float, epsilon: float | None = None, max_square: float = 1.0) -> None:
+def _check(
+    d: float, k: float, r: float, epsilon: float | None = None, max_square: float = 1.0
+) -> None:
     if not (d >= 2 and 1 <= k < d):
         raise ParameterError(f"k must be in 1..d-1, got k={k} and d={d}")
     if not 1 < r <= d:
-        raise ParameterError(f"r must be above 1 and at most d={d}, got {r}; one attribute a sample is not enough")
+        raise ParameterError(
+            f"r must be above 1 and at most d={d}, got {r}; one attribute a sample is not enough"
+        )
     if epsilon is not None and not epsilon > 0:
         raise ParameterError(f"epsilon must be above 0, got {epsilon}")
     if not (max_square > 0 and math.isfinite(max_square)):
@@ -63,7 +67,9 @@ def popca_certificate(d: int, k: int, r: float, samples: float, max_square: floa
         f"no sample exceeds |x|^2 = {max_square:g}",
     )
     checked = ("no sample's seen part exceeds it",)
-    return Certificate("expected excess loss of the subspace", value, assumes, checked, vacuous=value >= max_square)
+    return Certificate(
+        "expected excess loss of the subspace", value, assumes, checked, vacuous=value >= max_square
+    )
 
 
 def passive_lower(d: int, k: int, r: float, epsilon: float, max_square: float = 1.0) -> float:
@@ -167,7 +173,9 @@ class Law(NamedTuple):
         return best - float(np.einsum("kd,de,ke->", components, self.moments, components))
 
 
-def coins_law(d: int, k: int, epsilon: float, rng: np.random.Generator, *, pairs: bool = True) -> Law:
+def coins_law(
+    d: int, k: int, epsilon: float, rng: np.random.Generator, *, pairs: bool = True
+) -> Law:
     r"""Return the hard law of Theorem 5 of [GRES16], k coins of bias 16 epsilon; with `pairs` that of Theorem 4.
 
     A coin i of k is picked, flipped, and tells between :math:`\pm u_i` and :math:`\pm u_{i+k}`. With `pairs` these are
@@ -175,7 +183,9 @@ def coins_law(d: int, k: int, epsilon: float, rng: np.random.Generator, *, pairs
     orthonormal set, the law for samples seen whole.
     """
     if not (1 <= k <= d // 2 and 0 < epsilon <= 1 / 16):
-        raise ParameterError(f"coins need 1 <= k <= d / 2 and 0 < epsilon <= 1/16, got k={k}, d={d}, epsilon={epsilon}")
+        raise ParameterError(
+            f"coins need 1 <= k <= d / 2 and 0 < epsilon <= 1/16, got k={k}, d={d}, epsilon={epsilon}"
+        )
     bias = rng.choice([-1.0, 1.0], size=k) * 16.0 * epsilon
     if pairs:
         E = np.eye(d)
@@ -185,7 +195,9 @@ def coins_law(d: int, k: int, epsilon: float, rng: np.random.Generator, *, pairs
     chance = np.concatenate([(1.0 + bias) / 2.0, (1.0 - bias) / 2.0]) / k
 
     def draw(m: int, rng: np.random.Generator) -> Array:
-        return np.asarray(U[rng.choice(2 * k, size=m, p=chance)] * rng.choice([-1.0, 1.0], size=(m, 1)))
+        return np.asarray(
+            U[rng.choice(2 * k, size=m, p=chance)] * rng.choice([-1.0, 1.0], size=(m, 1))
+        )
 
     return Law(draw, (U.T * chance) @ U)
 

@@ -68,7 +68,9 @@ def is_seeded(plan: Plan, make_oracle: MakeOracle) -> None:
     )
     for number, (a, b) in enumerate(zip(first.log, second.log, strict=True)):
         assert a.batch.same_as(b.batch), f"{plan.name}: batch {number} differs between two runs"
-    assert same_result(first.result, second.result), f"{plan.name}: two runs ended in different results"
+    assert same_result(first.result, second.result), (
+        f"{plan.name}: two runs ended in different results"
+    )
 
 
 def leaves_answers_alone(plan: Plan, make_oracle: MakeOracle) -> None:
@@ -87,7 +89,9 @@ def leaves_answers_alone(plan: Plan, make_oracle: MakeOracle) -> None:
         except StopIteration:
             wanted = None
         if answers is not None:
-            assert np.array_equal(answers, before, equal_nan=True), f"{plan.name} wrote into the answers it was sent"
+            assert np.array_equal(answers, before, equal_nan=True), (
+                f"{plan.name} wrote into the answers it was sent"
+            )
 
 
 def returns_when_exhausted(plan: Plan, make_oracle: MakeOracle) -> None:
@@ -102,8 +106,12 @@ def returns_when_exhausted(plan: Plan, make_oracle: MakeOracle) -> None:
             run.tell(oracle(run.ask()))  # type: ignore[arg-type]
         if not run.finished:
             result = run.exhaust()
-            assert isinstance(result, Result), f"{plan.name} returned {type(result).__name__} when the money ran out"
-            assert result.status == "exhausted", f"{plan.name}: status must be exhausted, is {result.status}"
+            assert isinstance(result, Result), (
+                f"{plan.name} returned {type(result).__name__} when the money ran out"
+            )
+            assert result.status == "exhausted", (
+                f"{plan.name}: status must be exhausted, is {result.status}"
+            )
 
 
 def never_overspends(plan: Plan, make_oracle: MakeOracle) -> None:
@@ -118,7 +126,9 @@ def never_overspends(plan: Plan, make_oracle: MakeOracle) -> None:
             f"{plan.name} spent {run.ledger.spent} of {limit}"
         )
         bill = sum(float(run.prices.charges(e.batch).sum()) for e in run.log)
-        assert run.result.cost <= bill + 1e-6, f"{plan.name}: cost {run.result.cost} exceeds the bill {bill}"
+        assert run.result.cost <= bill + 1e-6, (
+            f"{plan.name}: cost {run.result.cost} exceeds the bill {bill}"
+        )
 
 
 def resumes(plan: Plan, make_oracle: MakeOracle) -> None:
@@ -137,7 +147,9 @@ def resumes(plan: Plan, make_oracle: MakeOracle) -> None:
         stored = Checkpoint.restore(checkpoint.arrays, checkpoint.rng_state())
         again = Run.replay(plan, run.log[at:], resume=stored)
         assert again.finished, f"{plan.name}: resumed at batch {at}, it did not finish"
-        assert same_result(run.result, again.result), f"{plan.name}: resumed at batch {at}, it ended in another result"
+        assert same_result(run.result, again.result), (
+            f"{plan.name}: resumed at batch {at}, it ended in another result"
+        )
 
 
 def refuses_bad_answers(plan: Plan, make_oracle: MakeOracle) -> None:
@@ -184,8 +196,12 @@ def survives_a_failing_oracle(plan: Plan, make_oracle: MakeOracle) -> None:
             carried = getattr(error, "run", None)
         assert carried is run, f"{plan.name}: the exception must carry the run"
     assert run.finished, f"{plan.name}: the run did not finish"
-    assert run.measured == whole.measured, f"{plan.name} asked {run.measured} entries instead of {whole.measured}"
-    assert same_result(run.result, whole.result), f"{plan.name}: the interrupted run ended in another result"
+    assert run.measured == whole.measured, (
+        f"{plan.name} asked {run.measured} entries instead of {whole.measured}"
+    )
+    assert same_result(run.result, whole.result), (
+        f"{plan.name}: the interrupted run ended in another result"
+    )
 
 
 def saves_its_result(plan: Plan, make_oracle: MakeOracle) -> None:
@@ -198,11 +214,15 @@ def saves_its_result(plan: Plan, make_oracle: MakeOracle) -> None:
         path = Path(folder) / "result.npz"
         result.save(path)
         back = Result.load(path)
-    assert type(back) is type(result), f"{plan.name}: a {type(result).__name__} came back as {type(back).__name__}"
+    assert type(back) is type(result), (
+        f"{plan.name}: a {type(result).__name__} came back as {type(back).__name__}"
+    )
     for f in fields(result):
         x, y = getattr(result, f.name), getattr(back, f.name)
         if isinstance(x, np.ndarray):
-            assert np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), f"{plan.name}: {f.name} changed on the way"
+            assert np.array_equal(x, y, equal_nan=x.dtype.kind == "f"), (
+                f"{plan.name}: {f.name} changed on the way"
+            )
 
 
 LAWS: tuple[Law, ...] = (

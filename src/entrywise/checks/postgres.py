@@ -34,7 +34,9 @@ class Server:
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         programs = binaries()
         if programs is None:
-            raise StoreError("no PostgreSQL server is installed; on Debian: apt-get install postgresql")
+            raise StoreError(
+                "no PostgreSQL server is installed; on Debian: apt-get install postgresql"
+            )
         self._programs, self._folder = programs, folder
         self._who: dict[str, Any] = _somebody() if os.geteuid() == 0 else {}
         if self._who:
@@ -46,16 +48,29 @@ class Server:
         if made.returncode:
             raise StoreError(f"initdb failed: {made.stderr.strip().splitlines()[-1]}")
         self._port = _free_port()
-        own = {"listen_addresses": "127.0.0.1", "port": self._port, "unix_socket_directories": folder}
-        self._settings = [part for key, value in (own | settings).items() for part in ("-c", f"{key}={value}")]
+        own = {
+            "listen_addresses": "127.0.0.1",
+            "port": self._port,
+            "unix_socket_directories": folder,
+        }
+        self._settings = [
+            part for key, value in (own | settings).items() for part in ("-c", f"{key}={value}")
+        ]
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"postgresql://entrywise@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
         """Start it and wait until it serves."""
-        command: list[str | Path] = [self._programs / "postgres", "-D", self._folder / "data", *self._settings]
+        command: list[str | Path] = [
+            self._programs / "postgres",
+            "-D",
+            self._folder / "data",
+            *self._settings,
+        ]
         with (self._folder / "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder, **self._who)
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self._folder, **self._who
+            )
         self._process = process
         _wait(process, self._port, self._folder / "log")
 
@@ -111,8 +126,13 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     while time.monotonic() < end:
         if process.poll() is not None:
             break
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", port), timeout=1.0),
+        ):
             time.sleep(0.2)  # it listens a moment before it serves
             return
         time.sleep(0.05)
-    raise StoreError(f"the server did not start: {log.read_text(errors='replace').strip().splitlines()[-1:]}")
+    raise StoreError(
+        f"the server did not start: {log.read_text(errors='replace').strip().splitlines()[-1:]}"
+    )

@@ -24,7 +24,7 @@ from entrywise.methods import make_plan
 from entrywise.observations import Observations
 from entrywise.oracles import MatrixOracle
 from entrywise.play import play
-from entrywise.queries import Array
+from entrywise.types import Array
 
 N, SEED = 7, 1
 PLAN = {"plan": "adaptive-nystrom", "params": {"n": N}, "seed": SEED}
@@ -51,7 +51,9 @@ def _played(matrix: Array, **extra: Any) -> Any:
     return play(make_plan("adaptive-nystrom", {"n": N, "rng": SEED}), MatrixOracle(matrix), **extra)
 
 
-def _tell(study: Any, matrix: Array, limit: int | None = None, worker: str | None = None) -> list[Any]:
+def _tell(
+    study: Any, matrix: Array, limit: int | None = None, worker: str | None = None
+) -> list[Any]:
     asked: list[Any] = study.ask(limit, worker)
     study.tell([(q.id, matrix[q.index]) for q in asked], worker)
     return asked
@@ -120,7 +122,9 @@ def leases_exclude(desk: Desk) -> None:
     new = one.tell([(q.id, A[q.index]) for q in first], "one")
     assert new == 4, "a late answer must be kept"
     late = [q for q in taken if q.id in {f.id for f in first}]
-    assert two.tell([(q.id, A[q.index]) for q in late], "two") == 0, "an answer must be counted once"
+    assert two.tell([(q.id, A[q.index]) for q in late], "two") == 0, (
+        "an answer must be counted once"
+    )
 
 
 def releases(desk: Desk) -> None:
@@ -128,7 +132,9 @@ def releases(desk: Desk) -> None:
     study = desk.create("release", **PLAN)
     held = study.ask(3, "one")
     assert study.release("one") == 3, "three questions were held"
-    assert {q.id for q in study.ask(3, "two")} == {q.id for q in held}, "released questions must be handed out"
+    assert {q.id for q in study.ask(3, "two")} == {q.id for q in held}, (
+        "released questions must be handed out"
+    )
 
 
 def advances_once(desk: Desk) -> None:
@@ -150,7 +156,9 @@ def advances_once(desk: Desk) -> None:
     two.store.complete = original
     assert one.status()["batches"] == 2, f"there must be two batches, not {one.status()['batches']}"
     stale = two.store.record(one.name)
-    assert not two.store.install(_older(stale), _nothing(), 0.0), "a step was installed on an old state"
+    assert not two.store.install(_older(stale), _nothing(), 0.0), (
+        "a step was installed on an old state"
+    )
 
 
 def _older(record: Any) -> Any:
@@ -175,7 +183,9 @@ def known_is_free(desk: Desk) -> None:
     study = desk.create("known", known=known, **PLAN)
     found = study.run(MatrixOracle(A), workers=1)
     assert found.cost == _played(A).cost - N, "the diagonal was known and must be free"
-    assert same_result(desk.open("known").result(), _played(A)), "what is known must not change the result"
+    assert same_result(desk.open("known").result(), _played(A)), (
+        "what is known must not change the result"
+    )
 
 
 def never_overspends(desk: Desk) -> None:
@@ -187,7 +197,9 @@ def never_overspends(desk: Desk) -> None:
     assert found.cost <= N + 2.0, f"the budget of {N + 2} was not kept: {found.cost} was spent"
     assert desk.open("poor").state == "exhausted", "the study must say that its money ran out"
     study.reopen(budget=1000.0)
-    assert same_result(study.run(MatrixOracle(A), workers=1), _played(A)), "more money must lead to the same end"
+    assert same_result(study.run(MatrixOracle(A), workers=1), _played(A)), (
+        "more money must lead to the same end"
+    )
 
 
 def failures_hold(desk: Desk) -> None:
@@ -215,8 +227,12 @@ def corrections_rewind(desk: Desk) -> None:
     _tell(study, A, limit=2)
     study.amend(asked[3].id, A[asked[3].index])
     found = desk.open("wrong").run(MatrixOracle(A), workers=1)
-    assert same_result(found, _played(A)), "the corrected study must end like one that was right from the start"
-    assert study.status()["spent"] == found.cost >= _played(A).cost, "what was spent before the correction counts"
+    assert same_result(found, _played(A)), (
+        "the corrected study must end like one that was right from the start"
+    )
+    assert study.status()["spent"] == found.cost >= _played(A).cost, (
+        "what was spent before the correction counts"
+    )
     values = {line["value"] for line in study.log() if line["id"] == asked[3].id}
     assert values == {wrong, A[asked[3].index]}, "the log must keep both values"
 
@@ -244,7 +260,9 @@ def closes_and_reopens(desk: Desk) -> None:
     assert desk.open("closed").result().status == "stopped", "a closed study has a result so far"
     study.reopen()
     study.release()
-    assert same_result(study.run(MatrixOracle(A), workers=1), _played(A)), "reopening must lead to the same end"
+    assert same_result(study.run(MatrixOracle(A), workers=1), _played(A)), (
+        "reopening must lead to the same end"
+    )
 
 
 def travels(desk: Desk) -> None:
@@ -268,7 +286,9 @@ def travels(desk: Desk) -> None:
             assert a == b.replace(names[1], names[0]), f"{part} differs after export and import"
     for each in (study, twin):
         each.release()
-    assert same_result(study.run(MatrixOracle(A), workers=1), twin.run(MatrixOracle(A), workers=1)), "the twin differs"
+    assert same_result(
+        study.run(MatrixOracle(A), workers=1), twin.run(MatrixOracle(A), workers=1)
+    ), "the twin differs"
 
 
 LAWS: tuple[Law, ...] = (

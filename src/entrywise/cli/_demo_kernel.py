@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from entrywise.cli._shared import Format, emit, say
 
 if TYPE_CHECKING:
-    from entrywise.queries import Array, Indices
+    from entrywise.types import Array, Indices
 
 
 def kernel_demo(columns: int, seed: int, out: Path, format: Format) -> None:
@@ -37,7 +37,11 @@ def kernel_demo(columns: int, seed: int, out: Path, format: Format) -> None:
             adaptive_nystrom(n, order="random", rng=seed),
             np.arange(n),
         ),
-        "random columns": (KernelOracle(X[shuffled], gamma=gamma), adaptive_nystrom(n, order="given"), shuffled),
+        "random columns": (
+            KernelOracle(X[shuffled], gamma=gamma),
+            adaptive_nystrom(n, order="given"),
+            shuffled,
+        ),
     }
     truth = KernelOracle(X, gamma=gamma)
     rows, curves, bought = [], {}, {}
@@ -52,9 +56,20 @@ def kernel_demo(columns: int, seed: int, out: Path, format: Format) -> None:
             float(np.abs(truth.block(part, np.arange(n)) - F[part] @ F.T).max())
             for part in np.array_split(np.arange(n), 8)
         )
-        rows.append((name, int(found.cost), f"{found.cost / n**2:.2%}", float(found.certificate.value), true))
+        rows.append(
+            (
+                name,
+                int(found.cost),
+                f"{found.cost / n**2:.2%}",
+                float(found.certificate.value),
+                true,
+            )
+        )
     emit(
-        ("rule", "entries asked", "share", "certified max error", "true max error"), rows, format, title="Digits kernel"
+        ("rule", "entries asked", "share", "certified max error", "true max error"),
+        rows,
+        format,
+        title="Digits kernel",
     )
     _draw(out, np.argsort(digits.target, kind="stable"), bought["adaptive (greedy)"], curves)
     say(f"picture: {out.resolve()}")
@@ -70,7 +85,9 @@ def _curve(factor: Array) -> tuple[Array, Array]:
     return n + count * n - count * (count + 1) / 2, left.max(axis=0)
 
 
-def _draw(path: Path, by_class: Indices, pivots: Indices, curves: dict[str, tuple[Array, Array]]) -> None:
+def _draw(
+    path: Path, by_class: Indices, pivots: Indices, curves: dict[str, tuple[Array, Array]]
+) -> None:
     """Draw which entries were bought and how the error falls for each rule."""
     import numpy as np
 
@@ -84,11 +101,21 @@ def _draw(path: Path, by_class: Indices, pivots: Indices, curves: dict[str, tupl
     left.vlines(at, 0, n, color="tab:blue", lw=0.7)
     left.hlines(at, 0, n, color="tab:blue", lw=0.7, alpha=0.25)
     left.plot([0, n], [0, n], color="tab:blue", lw=0.7)
-    left.set(xlim=(0, n), ylim=(n, 0), aspect="equal", xlabel="digit, sorted by class", ylabel="digit, sorted by class")
+    left.set(
+        xlim=(0, n),
+        ylim=(n, 0),
+        aspect="equal",
+        xlabel="digit, sorted by class",
+        ylabel="digit, sorted by class",
+    )
     left.set_title("entries bought (faint: known by symmetry)", fontsize=10)
     for name, (entries, error) in curves.items():
         right.plot(100 * entries / n**2, error, label=name)
-    right.set(yscale="log", xlabel="entries bought, % of the matrix", ylabel="certified largest error of an entry")
+    right.set(
+        yscale="log",
+        xlabel="entries bought, % of the matrix",
+        ylabel="certified largest error of an entry",
+    )
     right.set_title("error against entries bought", fontsize=10)
     right.grid(alpha=0.3, which="both")
     right.legend(frameon=False)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from entrywise.cli._shared import Format, emit, say
 
 if TYPE_CHECKING:
-    from entrywise.queries import Array, Batch, Indices
+    from entrywise.queries import Batch
+    from entrywise.types import Array, Indices
 
 TRAIN = 16  # examples of each task
 
@@ -36,7 +37,9 @@ def classifiers() -> dict[str, Any]:
     for k in (1, 2, 3, 5, 7):
         found[f"{k} neighbours"] = KNeighborsClassifier(k)
     for depth in (1, 2, 3, 5, None):
-        found[f"tree, depth {depth or 'any'}"] = DecisionTreeClassifier(max_depth=depth, random_state=0)
+        found[f"tree, depth {depth or 'any'}"] = DecisionTreeClassifier(
+            max_depth=depth, random_state=0
+        )
     for c in (0.001, 0.01, 0.1, 1.0, 10.0):
         found[f"logistic, C {c:g}"] = LogisticRegression(C=c, max_iter=200)
     for gamma, c in itertools.product((0.02, 0.1, 0.5), (0.1, 1.0, 10.0)):
@@ -95,7 +98,9 @@ class Trainer:
     def __call__(self, batch: Batch) -> Array:
         import numpy as np
 
-        return np.array([self.cell(int(i), int(j)) for i, j in zip(batch.rows, batch.cols, strict=True)])
+        return np.array(
+            [self.cell(int(i), int(j)) for i, j in zip(batch.rows, batch.cols, strict=True)]
+        )
 
     def quotes(self) -> Array:
         """Return the price of every cell in seconds, from one timed training of every classifier (m, 1)."""
@@ -122,7 +127,12 @@ class Bill:
 
 
 def purchase_demo(
-    budget: float, seed: int, database: Path, out: Path, format: Format, models: dict[str, Any] | None = None
+    budget: float,
+    seed: int,
+    database: Path,
+    out: Path,
+    format: Format,
+    models: dict[str, Any] | None = None,
 ) -> Bill:
     """Buy, complete, check against cells that were not bought, and draw."""
     import numpy as np
@@ -145,7 +155,10 @@ def purchase_demo(
     _work(study, trainer)
     found = study.result()
     bought = Bought.from_log((m, n), study.log(), study.labels.index)
-    really = sum(trainer.seconds.get((int(i), int(j)), 0.0) for i, j in zip(bought.rows, bought.cols, strict=True))
+    really = sum(
+        trainer.seconds.get((int(i), int(j)), 0.0)
+        for i, j in zip(bought.rows, bought.cols, strict=True)
+    )
     board = scores(found, bought, 0.9, prices)
     names = list(models)
     rows = [
@@ -186,14 +199,18 @@ def purchase_demo(
     say(
         f"bought {len(bought)} cells ({len(bought) / (m * n):.0%}), quoted {found.cost:.2f} s, really {really:.2f} s of CPU"
     )
-    say(f"error on {len(check)} cells not bought: {error:.4f}; random purchase of equal cost: {control_error:.4f}")
+    say(
+        f"error on {len(check)} cells not bought: {error:.4f}; random purchase of equal cost: {control_error:.4f}"
+    )
     say(
         f"90 % intervals covered {covered:.0%} of them ({found.report.get('intervals', 'conformal, from a blind reserve')})"
     )
     _draw(out, mine, board, names, (found.entries(*check.T), truth, interval))
     say(f"picture: {out.resolve()}")
     say(f"the study is in {database}: entrywise leaderboard report {database} --name {study.name}")
-    return Bill(len(bought), found.cost, really, error, control_error, covered, names[int(board.order[0])])
+    return Bill(
+        len(bought), found.cost, really, error, control_error, covered, names[int(board.order[0])]
+    )
 
 
 def _without(shape: tuple[int, int], cells: Any) -> Any:
@@ -243,7 +260,12 @@ def _work(study: Any, trainer: Trainer) -> None:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     budget = float(study.status()["budget"])
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[money]}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[money]}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(file=sys.stderr)) as bar:
         task = bar.add_task("training", total=budget, money="")
         try:
@@ -260,7 +282,9 @@ def _work(study: Any, trainer: Trainer) -> None:
             raise
 
 
-def _draw(path: Path, mine: Any, board: Any, names: list[str], check: tuple[Array, Array, Any]) -> None:
+def _draw(
+    path: Path, mine: Any, board: Any, names: list[str], check: tuple[Array, Array, Any]
+) -> None:
     import numpy as np
 
     from entrywise.reproduce._shared import new_figure, save_figure
@@ -270,16 +294,28 @@ def _draw(path: Path, mine: Any, board: Any, names: list[str], check: tuple[Arra
     left.imshow(mine[order], aspect="auto", cmap="Blues", vmin=0, vmax=1.4, interpolation="nearest")
     left.set(xlabel="task", ylabel="classifier, best first", title="cells bought")
     at = np.arange(len(order))
-    middle.errorbar(board.mean[order], at, xerr=board.mean[order] - board.low[order], fmt="o", ms=3, lw=1)
+    middle.errorbar(
+        board.mean[order], at, xerr=board.mean[order] - board.low[order], fmt="o", ms=3, lw=1
+    )
     middle.set_yticks(at, [names[i] for i in order], fontsize=6)
     middle.invert_yaxis()
     middle.set(xlabel="mean accuracy, 90 % interval", title="leaderboard")
     middle.grid(alpha=0.3, axis="x")
     predicted, truth, interval = check
     right.errorbar(
-        truth, predicted, yerr=[predicted - interval.low, interval.high - predicted], fmt="o", ms=3, lw=0.5, alpha=0.6
+        truth,
+        predicted,
+        yerr=[predicted - interval.low, interval.high - predicted],
+        fmt="o",
+        ms=3,
+        lw=0.5,
+        alpha=0.6,
     )
     low, high = float(min(truth.min(), predicted.min())), float(max(truth.max(), predicted.max()))
     right.plot([low, high], [low, high], color="black", lw=0.8)
-    right.set(xlabel="true accuracy", ylabel="completed, with its interval", title="cells not bought, trained to check")
+    right.set(
+        xlabel="true accuracy",
+        ylabel="completed, with its interval",
+        title="cells not bought, trained to check",
+    )
     save_figure(path, figure)

@@ -22,7 +22,9 @@ def shape_of(text: str) -> tuple[int, int]:
     try:
         m, n = (int(part) for part in parts)
     except ValueError:
-        raise ParameterError(f"--shape must be rows x columns, such as 80x60, got {text!r}") from None
+        raise ParameterError(
+            f"--shape must be rows x columns, such as 80x60, got {text!r}"
+        ) from None
     return m, n
 
 
@@ -36,7 +38,9 @@ def numbers(text: str, option: str) -> dict[str, float]:
     for part in text.split(","):
         name, _, value = (word.strip() for word in part.partition("="))
         if not name or not re.fullmatch(_NUMBER, value):
-            raise ParameterError(f"--{option} must be name=number, such as column=16,entry=1, got {part!r}")
+            raise ParameterError(
+                f"--{option} must be name=number, such as column=16,entry=1, got {part!r}"
+            )
         if name in found:
             raise ParameterError(f"--{option} names {name!r} twice; give one number")
         found[name] = float(value)
@@ -80,7 +84,10 @@ def _value(option: str, text: str) -> Any:
     if re.match(r"[A-Za-z_]\w*=", text):
         return numbers(text, option)
     if re.fullmatch(f"{_NUMBER}(,{_NUMBER})*", text):
-        each = [int(part) if re.fullmatch(r"[+-]?\d+", part) else float(part) for part in text.split(",")]
+        each = [
+            int(part) if re.fullmatch(r"[+-]?\d+", part) else float(part)
+            for part in text.split(",")
+        ]
         return each if "," in text else each[0]
     try:
         return json.loads(text)

@@ -24,7 +24,9 @@ class Format(enum.StrEnum):
     json = "json"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How data are printed on stdout.")]
+FormatOption = Annotated[
+    Format, typer.Option("--format", "-f", help="How data are printed on stdout.")
+]
 
 
 def say(*words: object, style: str | None = None) -> None:
@@ -34,7 +36,13 @@ def say(*words: object, style: str | None = None) -> None:
     Console(stderr=True, soft_wrap=True, highlight=False).print(*words, style=style)
 
 
-def emit(columns: Sequence[str], rows: Iterable[Sequence[Any]], format: Format, *, title: str | None = None) -> None:
+def emit(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    format: Format,
+    *,
+    title: str | None = None,
+) -> None:
     """Print data on stdout as a table, CSV or JSON (a list of objects)."""
     if format is Format.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -43,7 +51,9 @@ def emit(columns: Sequence[str], rows: Iterable[Sequence[Any]], format: Format, 
     elif format is Format.json:
         sys.stdout.write("[")
         for k, row in enumerate(rows):
-            text = json.dumps({c: _plain(x) for c, x in zip(columns, row, strict=True)}, ensure_ascii=False)
+            text = json.dumps(
+                {c: _plain(x) for c, x in zip(columns, row, strict=True)}, ensure_ascii=False
+            )
             sys.stdout.write(("," if k else "") + "\n " + text)
         sys.stdout.write("\n]\n")
     else:
@@ -97,10 +107,16 @@ def run_command(call: Callable[[], T]) -> T:
         say(f"Error: {error}", style="red")
         raise SystemExit(1) from None
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        say(f"Error: {error.filename}: {(error.strerror or 'cannot be opened').lower()}", style="red")
+        say(
+            f"Error: {error.filename}: {(error.strerror or 'cannot be opened').lower()}",
+            style="red",
+        )
         raise SystemExit(1) from None
     except UnicodeDecodeError as error:
-        say(f"Error: the file must be UTF-8 text, byte {error.start} is not; convert it", style="red")
+        say(
+            f"Error: the file must be UTF-8 text, byte {error.start} is not; convert it",
+            style="red",
+        )
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         say("Interrupted.", style="red")
@@ -128,14 +144,23 @@ def read_points(path: str) -> Any:
                 frame = pl.read_parquet(path)
             else:
                 source: Any = sys.stdin.buffer.read() if path == "-" else path
-                frame = pl.read_csv(source, separator="\t" if ".tsv" in name else ",", infer_schema_length=None)
-                if all(_is_number(c) for c in frame.columns):  # no header: the first line is a point
+                frame = pl.read_csv(
+                    source, separator="\t" if ".tsv" in name else ",", infer_schema_length=None
+                )
+                if all(
+                    _is_number(c) for c in frame.columns
+                ):  # no header: the first line is a point
                     frame = pl.read_csv(
-                        source, separator="\t" if ".tsv" in name else ",", has_header=False, infer_schema_length=None
+                        source,
+                        separator="\t" if ".tsv" in name else ",",
+                        has_header=False,
+                        infer_schema_length=None,
                     )
             bad = [c for c, kind in frame.schema.items() if not kind.is_numeric()]
             if bad:
-                raise DataError(f"{path}: every column must hold numbers, {bad[0]!r} does not; leave it out")
+                raise DataError(
+                    f"{path}: every column must hold numbers, {bad[0]!r} does not; leave it out"
+                )
             X = frame.to_numpy()
         X = np.asarray(X, dtype=np.float64)
     except (FileNotFoundError, DataError):
@@ -144,7 +169,9 @@ def read_points(path: str) -> Any:
         raise DataError(f"{path} must hold points, one a row: {error}") from None
     except Exception as error:
         if type(error).__module__.startswith("polars"):
-            raise DataError(f"{path} must be a table of numbers: {str(error).splitlines()[0]}") from None
+            raise DataError(
+                f"{path} must be a table of numbers: {str(error).splitlines()[0]}"
+            ) from None
         raise
     if X.ndim != 2 or not X.size:
         raise DataError(f"{path} must hold an (n, d) array of points, got shape {X.shape}")

@@ -27,7 +27,9 @@ def rows_of(path: str) -> Iterator[tuple[int, list[str]]]:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read()
     head = text.split("\n", 1)[0]
-    reader = csv.reader(io.StringIO(text), delimiter=";" if ";" in head and "," not in head else ",")
+    reader = csv.reader(
+        io.StringIO(text), delimiter=";" if ";" in head and "," not in head else ","
+    )
     try:
         for fields in reader:
             if any(field.strip() for field in fields):
@@ -49,7 +51,9 @@ def table_of(path: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
             raise DataError(
                 f"{path} line {line}: there are {len(fields)} fields under {len(names)} columns; write numbers with a point, not a comma"
             )
-        lines.append((line, dict(zip(names, [f.strip() for f in fields] + [""] * len(names), strict=False))))
+        lines.append(
+            (line, dict(zip(names, [f.strip() for f in fields] + [""] * len(names), strict=False)))
+        )
     return names, lines
 
 
@@ -97,15 +101,21 @@ def answers_of(path: str, study: str, worker: str | None) -> Answers:
         raise DataError(f"{path} line 1: there must be a column 'value', got {', '.join(names)}")
     by_id, by_entry = "id" in names, "row" in names and "col" in names
     if not by_id and not by_entry:
-        raise DataError(f"{path} line 1: there must be a column 'id', or 'row' and 'col', got {', '.join(names)}")
+        raise DataError(
+            f"{path} line 1: there must be a column 'id', or 'row' and 'col', got {', '.join(names)}"
+        )
     items: list[tuple[Any, ...]] = []
     lines, workers = [], []
     for line, fields in table:
         if not fields["value"]:
             continue
         if fields.get("study", "") not in ("", study):
-            raise DataError(f"{path} line {line}: this answer belongs to study {fields['study']!r}, not to {study!r}")
-        entry = (fields["row"], fields["col"]) if by_entry and (fields["row"] or fields["col"]) else ()
+            raise DataError(
+                f"{path} line {line}: this answer belongs to study {fields['study']!r}, not to {study!r}"
+            )
+        entry = (
+            (fields["row"], fields["col"]) if by_entry and (fields["row"] or fields["col"]) else ()
+        )
         number = (fields["id"],) if by_id and fields["id"] else ()
         if not number and not entry:
             raise DataError(f"{path} line {line}: there is a value, but neither an id nor an entry")
@@ -117,7 +127,9 @@ def answers_of(path: str, study: str, worker: str | None) -> Answers:
     return Answers(path, items, lines, workers)
 
 
-def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None, value_column: str = "value") -> Any:
+def known_of(
+    path: str, rows: Sequence[str] | None, cols: Sequence[str] | None, value_column: str = "value"
+) -> Any:
     """Return known entries from a CSV file with columns row, col, value, by labels where there are any."""
     import numpy as np
 
@@ -128,7 +140,9 @@ def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None, 
     names, table = table_of(path)
     missing = [name for name in ("row", "col", value_column) if name not in names]
     if missing:
-        raise DataError(f"{path} line 1: there must be a column {missing[0]!r}, got {', '.join(names)}")
+        raise DataError(
+            f"{path} line 1: there must be a column {missing[0]!r}, got {', '.join(names)}"
+        )
     labels = Labels(rows, cols)
     found = []
     for line, fields in table:
@@ -138,7 +152,9 @@ def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None, 
         except TellError as error:
             raise DataError(f"{path} line {line}: {error}") from None
         if value != value:
-            raise DataError(f"{path} line {line}: a known entry must have a value; leave failed ones out")
+            raise DataError(
+                f"{path} line {line}: a known entry must have a value; leave failed ones out"
+            )
     i, j = (np.array([f[k] for f in found], np.int64) for k in (0, 1))
     try:
         shape = None if rows is None or cols is None else (len(rows), len(cols))

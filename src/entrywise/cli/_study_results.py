@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 def summary(found: Result) -> dict[str, Any]:
     """Return what a result is, in a few words and numbers."""
-    words: dict[str, Any] = {"kind": type(found).__name__, "status": found.status, "cost": found.cost}
+    words: dict[str, Any] = {
+        "kind": type(found).__name__,
+        "status": found.status,
+        "cost": found.cost,
+    }
     for name in ("shape", "rank", "pair"):
         if hasattr(found, name):
             words[name] = getattr(found, name)
@@ -38,28 +42,41 @@ def completed(
     from entrywise.results import LowRank, Matrix
 
     if not isinstance(found, Matrix):
-        raise ParameterError(f"the result is a {type(found).__name__} and has no entries to print; use --out")
+        raise ParameterError(
+            f"the result is a {type(found).__name__} and has no entries to print; use --out"
+        )
     unsure = isinstance(found, LowRank) and found.row_cov is not None
     names = ["row", "col", "value", "low", "high"] if unsure else ["row", "col", "value"]
     m, n = found.shape
     if path is None:
-        return names, (line for i in range(m) for line in _entries(found, labels, [i] * n, range(n), unsure, level))
+        return names, (
+            line
+            for i in range(m)
+            for line in _entries(found, labels, [i] * n, range(n), unsure, level)
+        )
     columns, table = table_of(path)
     if "row" not in columns or "col" not in columns:
-        raise DataError(f"{path} line 1: there must be columns 'row' and 'col', got {', '.join(columns)}")
+        raise DataError(
+            f"{path} line 1: there must be columns 'row' and 'col', got {', '.join(columns)}"
+        )
     wanted = []
     for line, fields in table:
         try:
             wanted.append(labels.index(fields["row"], fields["col"]))
         except TellError as error:
             raise DataError(f"{path} line {line}: {error}") from None
-    return names, _entries(found, labels, [i for i, _ in wanted], [j for _, j in wanted], unsure, level)
+    return names, _entries(
+        found, labels, [i for i, _ in wanted], [j for _, j in wanted], unsure, level
+    )
 
 
 def _entries(
     found: Any, labels: Labels, rows: Sequence[int], cols: Sequence[int], unsure: bool, level: float
 ) -> Iterator[tuple[Any, ...]]:
-    numbers = [found.entries(rows, cols), *(found.interval(rows, cols, level, of="truth") if unsure else ())]
+    numbers = [
+        found.entries(rows, cols),
+        *(found.interval(rows, cols, level, of="truth") if unsure else ()),
+    ]
     for i, j, *told in zip(rows, cols, *numbers, strict=True):
         yield labels.row(i), labels.col(j), *(float(x) for x in told)
 

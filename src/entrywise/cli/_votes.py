@@ -58,7 +58,9 @@ def labels_of(text: str | None) -> dict[str, bool] | None:
         return None
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or names[0] == names[1] or not all(names):
-        raise ParameterError(f"--labels must be two different labels, the positive first, got {text!r}")
+        raise ParameterError(
+            f"--labels must be two different labels, the positive first, got {text!r}"
+        )
     return {names[0]: True, names[1]: False}
 
 
@@ -80,7 +82,9 @@ def read_votes(
                 label = None
             elif labels is not None:
                 if not isinstance(given, (str, int, float)) or str(given) not in labels:
-                    raise DataError(f"a label must be {' or '.join(map(repr, labels))}, got {given!r}")
+                    raise DataError(
+                        f"a label must be {' or '.join(map(repr, labels))}, got {given!r}"
+                    )
                 label = labels[str(given)]
             else:
                 label = truth(given) > 0
@@ -88,7 +92,9 @@ def read_votes(
                     negatives.add(int(given))
                     if len(negatives) > 1:
                         negatives.remove(int(given))
-                        raise DataError(f"a stream has two labels, this is a third: {given!r} beside {max(negatives)}")
+                        raise DataError(
+                            f"a stream has two labels, this is a third: {given!r} beside {max(negatives)}"
+                        )
             for name in (row, col):
                 name.encode()  # half a character would not come out again
         except UnicodeDecodeError as error:
@@ -127,12 +133,16 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._file.close()
-            raise StoreError(f"{path} is in use by another process; give each its own journal") from None
+            raise StoreError(
+                f"{path} is in use by another process; give each its own journal"
+            ) from None
         self._file.seek(0)
         data = self._file.read()
         end = data.rfind(b"\n") + 1
         if end < len(data):
-            say(f"{path}: the last line was cut short by an interruption; it was never answered and is left out")
+            say(
+                f"{path}: the last line was cut short by an interruption; it was never answered and is left out"
+            )
             self._file.truncate(end)
         self.votes: list[Vote] = []
 
@@ -146,7 +156,9 @@ class Journal:
 
     def append(self, votes: Iterable[Vote]) -> None:
         """Write labels and return when they are safely on disk."""
-        text = "".join(json.dumps({"row": v.row, "col": v.col, "label": v.label}) + "\n" for v in votes)
+        text = "".join(
+            json.dumps({"row": v.row, "col": v.col, "label": v.label}) + "\n" for v in votes
+        )
         self._file.write(text.encode("utf-8"))
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -175,7 +187,9 @@ class Answers:
                 record = {k: x for k, x in zip(COLUMNS, row, strict=True) if x is not None}
                 sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
             elif self._format is Format.csv:
-                self._csv.writerow(["" if x is None else str(x).lower() if isinstance(x, bool) else x for x in row])
+                self._csv.writerow(
+                    ["" if x is None else str(x).lower() if isinstance(x, bool) else x for x in row]
+                )
             else:
                 self._rows.append(tuple("" if x is None else x for x in row))
         sys.stdout.flush()

@@ -55,7 +55,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _front(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Decide which entries are worth paying for, complete the rest, and say how far to trust it."""
 

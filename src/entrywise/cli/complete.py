@@ -21,22 +21,42 @@ MOST = 1_000_000  # cells printed without --all
 
 def complete(
     file: Annotated[
-        str, typer.Argument(help="Known entries: .csv, .tsv (.gz), .parquet, .npy or .npz; - is CSV on stdin.")
+        str,
+        typer.Argument(
+            help="Known entries: .csv, .tsv (.gz), .parquet, .npy or .npz; - is CSV on stdin."
+        ),
     ],
-    method: Annotated[str, typer.Option(help="auto, or one of `entrywise methods passive`.")] = "auto",
-    rank: Annotated[int | None, typer.Option(help="Number of components; chosen when left out.")] = None,
-    level: Annotated[float, typer.Option(help="Share of the intervals that should cover a new answer.")] = 0.9,
-    all_cells: Annotated[bool, typer.Option("--all", help="Print every unknown cell, however many.")] = False,
-    pairs: Annotated[str | None, typer.Option(help="Print the cells in this file (row, col) instead.")] = None,
-    top: Annotated[int | None, typer.Option(help="Print the K largest unknown cells of each row instead.")] = None,
+    method: Annotated[
+        str, typer.Option(help="auto, or one of `entrywise methods passive`.")
+    ] = "auto",
+    rank: Annotated[
+        int | None, typer.Option(help="Number of components; chosen when left out.")
+    ] = None,
+    level: Annotated[
+        float, typer.Option(help="Share of the intervals that should cover a new answer.")
+    ] = 0.9,
+    all_cells: Annotated[
+        bool, typer.Option("--all", help="Print every unknown cell, however many.")
+    ] = False,
+    pairs: Annotated[
+        str | None, typer.Option(help="Print the cells in this file (row, col) instead.")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(help="Print the K largest unknown cells of each row instead.")
+    ] = None,
     new: Annotated[
-        str | None, typer.Option(help="Print the unknown cells of these new rows instead (folded in).")
+        str | None,
+        typer.Option(help="Print the unknown cells of these new rows instead (folded in)."),
     ] = None,
     row: Annotated[str | None, typer.Option(help="Column of FILE that names the row.")] = None,
     col: Annotated[str | None, typer.Option(help="Column of FILE that names the column.")] = None,
     value: Annotated[str | None, typer.Option(help="Column of FILE that holds the value.")] = None,
-    noise: Annotated[str | None, typer.Option(help="Column with standard deviations, or one number.")] = None,
-    layout: Annotated[str, typer.Option(help="auto, long (one entry a line) or wide (one row a line).")] = "auto",
+    noise: Annotated[
+        str | None, typer.Option(help="Column with standard deviations, or one number.")
+    ] = None,
+    layout: Annotated[
+        str, typer.Option(help="auto, long (one entry a line) or wide (one row a line).")
+    ] = "auto",
     duplicates: Annotated[str, typer.Option(help="refuse, first, last, mean or keep.")] = "refuse",
     seed: Annotated[int, typer.Option(help="For the held-out entries and the starts.")] = 0,
     save: Annotated[Path | None, typer.Option(help="Keep the completed matrix here (npz).")] = None,
@@ -51,7 +71,7 @@ def complete(
     """
     from entrywise.complete import complete as fit
     from entrywise.exceptions import ParameterError
-    from entrywise.files import read
+    from entrywise.tables import read
 
     if not 0 < level < 1:
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
@@ -64,9 +84,13 @@ def complete(
     )  # fmt: skip
     unknown = seen.shape[0] * seen.shape[1] - len(seen)
     if unknown > MOST and not all_cells and pairs is None and top is None and new is None:
-        raise ParameterError(f"{unknown} cells are unknown; say which: --top K, --pairs FILE, or --all for every one")
+        raise ParameterError(
+            f"{unknown} cells are unknown; say which: --top K, --pairs FILE, or --all for every one"
+        )
     asked = None if pairs is None else _pairs(pairs, seen)
-    rows_to_come = None if new is None else read(new, row=row, col=col, value=value, noise=_number(noise))
+    rows_to_come = (
+        None if new is None else read(new, row=row, col=col, value=value, noise=_number(noise))
+    )
     params: dict[str, Any] = {} if rank is None else {"rank": rank}
     with _progress(len(seen), quiet) as tick:
         found = fit(seen, method, rng=seed, progress=tick, **params)
@@ -74,7 +98,10 @@ def complete(
         found.save(save)
     if not quiet:
         _tell(found, file)
-    where = _row_names, _col_names = _names(seen.row_labels, seen.shape[0]), _names(seen.col_labels, seen.shape[1])
+    where = _row_names, _col_names = (
+        _names(seen.row_labels, seen.shape[0]),
+        _names(seen.col_labels, seen.shape[1]),
+    )
     if rows_to_come is not None:
         fresh = found.fold_in(rows_to_come)
         where = _names(rows_to_come.row_labels, fresh.shape[0]), _col_names
@@ -108,12 +135,14 @@ def _pairs(path: str, seen: Observations) -> tuple[Any, Any]:
     import numpy as np
 
     from entrywise.exceptions import DataError
-    from entrywise.files import text_of
+    from entrywise.tables import text_of
 
     text = text_of(path)
     lines = [
         line
-        for line in csv.reader(io.StringIO(text), delimiter="\t" if "\t" in text.split("\n")[0] else ",")
+        for line in csv.reader(
+            io.StringIO(text), delimiter="\t" if "\t" in text.split("\n")[0] else ","
+        )
         if any(line)
     ]
     codes = [{str(x): k for k, x in enumerate(_names(labels, size))}
@@ -122,12 +151,17 @@ def _pairs(path: str, seen: Observations) -> tuple[Any, Any]:
     for number, line in enumerate(lines, 1):
         if len(line) < 2:
             raise DataError(f"{path} line {number}: a cell is row,col, got {','.join(line)!r}")
-        cell = [code.get(x.strip() if x.strip() in code else x) for code, x in zip(codes, line, strict=False)]
+        cell = [
+            code.get(x.strip() if x.strip() in code else x)
+            for code, x in zip(codes, line, strict=False)
+        ]
         if None in cell:
             if number == 1:
                 continue  # a header
             axis = "row" if cell[0] is None else "column"
-            raise DataError(f"{path} line {number}: no {axis} of the table is called {line[cell.index(None)]!r}")
+            raise DataError(
+                f"{path} line {number}: no {axis} of the table is called {line[cell.index(None)]!r}"
+            )
         found.append(cell)
     if not found:
         raise DataError(f"{path} names no cell of the table; give lines of row,col")
@@ -139,12 +173,14 @@ def _on_axis(new: Observations, seen: Observations) -> Observations:
     """Return the new rows' observations on the columns of the fitted table."""
     from dataclasses import replace
 
-    from entrywise import posterior
+    from entrywise.results import posterior
 
     if new.col_labels is None or seen.col_labels is None:
         return new
     code = posterior.lookup(new.col_labels, seen.col_labels, "column")
-    return replace(new, cols=code[new.cols], shape=(new.shape[0], seen.shape[1]), col_labels=seen.col_labels)
+    return replace(
+        new, cols=code[new.cols], shape=(new.shape[0], seen.shape[1]), col_labels=seen.col_labels
+    )
 
 
 def _unknown(seen: Observations) -> Iterator[tuple[Any, Any]]:
@@ -196,7 +232,11 @@ def _lines(
                 known &= (found.row_counts[a] > 0) & (found.col_counts[b] > 0)
             for t in range(len(a)):
                 numbers = (value[t], low[t], high[t]) if known[t] else (np.nan,) * 3
-                yield names[0][a[t]], names[1][b[t]], *(gap if np.isnan(x) else float(x) for x in numbers)
+                yield (
+                    names[0][a[t]],
+                    names[1][b[t]],
+                    *(gap if np.isnan(x) else float(x) for x in numbers),
+                )
 
 
 def _tell(found: LowRank, file: str) -> None:
@@ -213,7 +253,9 @@ def _tell(found: LowRank, file: str) -> None:
         else:
             say("  entries between components rest on the priors alone")
     if r["empty_rows"] or r["empty_cols"]:
-        say(f"  nothing is known of {r['empty_rows']} rows and {r['empty_cols']} columns: their cells are left empty")
+        say(
+            f"  nothing is known of {r['empty_rows']} rows and {r['empty_cols']} columns: their cells are left empty"
+        )
     say(f"  {r['method']}, rank {found.rank}: {'; '.join(r['reasons'])}")
     parts = []
     if r.get("noise") is not None:
@@ -239,7 +281,14 @@ def _progress(known: int, quiet: bool) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("fitting"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("fitting"),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("compiling, once", total=60)
-        yield lambda sweep, noise: bar.update(task, completed=sweep, description=f"sweep {sweep}, noise {noise:.4g}")
+        yield lambda sweep, noise: bar.update(
+            task, completed=sweep, description=f"sweep {sweep}, noise {noise:.4g}"
+        )

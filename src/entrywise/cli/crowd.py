@@ -14,20 +14,32 @@ if TYPE_CHECKING:
 
 
 def crowd(
-    file: Annotated[str, typer.Argument(help="Answers: a .csv or .tsv (.gz) with item, worker, label; - is stdin.")],
+    file: Annotated[
+        str,
+        typer.Argument(help="Answers: a .csv or .tsv (.gz) with item, worker, label; - is stdin."),
+    ],
     truth: Annotated[
-        str | None, typer.Option(help="True labels: a table with item, truth; only to tell the error.")
+        str | None,
+        typer.Option(help="True labels: a table with item, truth; only to tell the error."),
     ] = None,
-    workers: Annotated[bool, typer.Option("--workers", help="Print the workers' skills instead.")] = False,
-    level: Annotated[float, typer.Option(help="Chance with which a skill lies in its interval.")] = 0.95,
+    workers: Annotated[
+        bool, typer.Option("--workers", help="Print the workers' skills instead.")
+    ] = False,
+    level: Annotated[
+        float, typer.Option(help="Chance with which a skill lies in its interval.")
+    ] = 0.95,
     model: Annotated[str, typer.Option(help="auto, vote, one-coin or dawid-skene.")] = "auto",
     shares: Annotated[str, typer.Option(help="Class shares: auto, equal or free.")] = "auto",
-    classes: Annotated[str | None, typer.Option(help="All classes, separated by commas, if some never occur.")] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="All classes, separated by commas, if some never occur.")
+    ] = None,
     repeats: Annotated[
         str, typer.Option(help="A worker who answered an item twice: refuse, first, last or keep.")
     ] = "refuse",
     item: Annotated[str | None, typer.Option(help="Column of FILE that names the item.")] = None,
-    worker: Annotated[str | None, typer.Option(help="Column of FILE that names the worker.")] = None,
+    worker: Annotated[
+        str | None, typer.Option(help="Column of FILE that names the worker.")
+    ] = None,
     label: Annotated[str | None, typer.Option(help="Column of FILE that holds the label.")] = None,
     save: Annotated[Path | None, typer.Option(help="Keep everything found here (npz).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
@@ -55,7 +67,9 @@ def crowd(
             model=model, shares=shares, repeats=repeats,  # type: ignore[arg-type]
         )  # fmt: skip
     except DataError as error:
-        words = str(error).replace("repeats='first', 'last' or 'keep'", "--repeats first, last or keep")
+        words = str(error).replace(
+            "repeats='first', 'last' or 'keep'", "--repeats first, last or keep"
+        )
         raise type(error)(
             f"{file}: {words.replace('name the classes that nobody chose', 'name all with --classes')}"
         ) from None
@@ -73,9 +87,15 @@ def crowd(
             found.workers.tolist(), found.answers.tolist(), found.skill.tolist(), low.tolist(), high.tolist(),
             found.informed.tolist(), found.kinds.tolist(), strict=True,
         )  # fmt: skip
-        emit(("worker", "answers", "skill", "low", "high", "informed", "kind"), map(_gaps, rows), format)
+        emit(
+            ("worker", "answers", "skill", "low", "high", "informed", "kind"),
+            map(_gaps, rows),
+            format,
+        )
     else:
-        rows = zip(found.items.tolist(), found.labels.tolist(), found.confidence.tolist(), strict=True)
+        rows = zip(
+            found.items.tolist(), found.labels.tolist(), found.confidence.tolist(), strict=True
+        )
         emit(("item", "label", "confidence"), map(_gaps, rows), format)
 
 
@@ -94,7 +114,10 @@ def _tell(found: Consensus, answers: int) -> None:
     for kind, words in (
         ("adversarial", "right less often than a coin"),
         ("coin", "answer like coins"),
-        ("not comparable", "agreement does not determine their skill: they share no item, or with one other only"),
+        (
+            "not comparable",
+            "agreement does not determine their skill: they share no item, or with one other only",
+        ),
     ):
         named = [str(w) for w in found.workers[found.kinds == kind]]
         if named:
@@ -106,7 +129,9 @@ def _tell(found: Consensus, answers: int) -> None:
         )
     blank = int(np.isnan(found.confidence).sum())
     if blank:
-        say(f"{blank} items were answered only by workers whose skill cannot be told: their confidence is left empty.")
+        say(
+            f"{blank} items were answered only by workers whose skill cannot be told: their confidence is left empty."
+        )
 
 
 def _gold(path: str) -> dict[str, str]:
@@ -128,7 +153,9 @@ def _error(found: Consensus, cells: list[list[str]], gold: dict[str, str], path:
     label = dict(zip(found.items.tolist(), found.labels.tolist(), strict=True))
     known = [i for i in gold if i in label]
     if not known:
-        say(f"No item of {path} was answered; no error can be told. Items there look like {next(iter(gold))!r}.")
+        say(
+            f"No item of {path} was answered; no error can be told. Items there look like {next(iter(gold))!r}."
+        )
         return
     votes: dict[str, Counter[str]] = defaultdict(Counter)
     for i, _, c in zip(*cells, strict=True):

@@ -14,12 +14,18 @@ def forecast(
     plan: Annotated[str, typer.Argument(help="Name of the plan; noisy-cur has a forecast.")],
     shape: Annotated[str, typer.Option(help="Rows and columns of the matrix, such as 80x60.")],
     price: Annotated[str, typer.Option(help="Price of each mode, such as column=16,entry=1.")],
-    noise: Annotated[str, typer.Option(help="Standard deviation of each mode, such as column=0.22,entry=0.1.")],
+    noise: Annotated[
+        str, typer.Option(help="Standard deviation of each mode, such as column=0.22,entry=0.1.")
+    ],
     budget: Annotated[float, typer.Option(help="Money in all.")],
-    rank: Annotated[int | None, typer.Option(help="Rank of the matrix; otherwise 2, 4 and 8 are shown.")] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Rank of the matrix; otherwise 2, 4 and 8 are shown.")
+    ] = None,
     signal: Annotated[
         float,
-        typer.Option(help="Standard deviation of the entries about the mean of their row; sets the scale of error."),
+        typer.Option(
+            help="Standard deviation of the entries about the mean of their row; sets the scale of error."
+        ),
     ] = 1.0,
     format: FormatOption = Format.table,
 ) -> None:
@@ -27,7 +33,7 @@ def forecast(
 
     Example: entrywise forecast noisy-cur --shape 80x60 --price column=16,entry=1 --noise column=.22,entry=.1 --budget 720
     """
-    from entrywise.active.forecast import forecast as foretell
+    from entrywise.active.two_cost.forecast import forecast as foretell
     from entrywise.queries import Prices
 
     prices = Prices(**{"entry": None, **numbers(price, "price")})

@@ -15,30 +15,49 @@ if TYPE_CHECKING:
 
 def kernel(
     file: Annotated[
-        str, typer.Argument(help="Points, one a row: .npy, .npz, .csv, .tsv or .parquet (- is CSV on stdin).")
+        str,
+        typer.Argument(
+            help="Points, one a row: .npy, .npz, .csv, .tsv or .parquet (- is CSV on stdin)."
+        ),
     ],
     rank: Annotated[int | None, typer.Option(help="Most columns to ask for.")] = None,
-    max_error: Annotated[float | None, typer.Option(help="Stop when every entry is certified within this.")] = None,
-    budget: Annotated[float | None, typer.Option(help="Most kernel evaluations to pay for.")] = None,
+    max_error: Annotated[
+        float | None, typer.Option(help="Stop when every entry is certified within this.")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Most kernel evaluations to pay for.")
+    ] = None,
     name: Annotated[
-        str, typer.Option("--kernel", help="rbf, laplacian, polynomial, linear, cosine, chi2, precomputed, ...")
+        str,
+        typer.Option(
+            "--kernel", help="rbf, laplacian, polynomial, linear, cosine, chi2, precomputed, ..."
+        ),
     ] = "rbf",
     gamma: Annotated[
-        float | None, typer.Option(help="Of the kernel; for rbf 1 / median squared distance when left out.")
+        float | None,
+        typer.Option(help="Of the kernel; for rbf 1 / median squared distance when left out."),
     ] = None,
     degree: Annotated[float | None, typer.Option(help="Of the polynomial kernel.")] = None,
-    coef0: Annotated[float | None, typer.Option(help="Of the polynomial and sigmoid kernels.")] = None,
-    order: Annotated[str, typer.Option(help="greedy (largest entry error), random (trace error) or given.")] = "greedy",
+    coef0: Annotated[
+        float | None, typer.Option(help="Of the polynomial and sigmoid kernels.")
+    ] = None,
+    order: Annotated[
+        str, typer.Option(help="greedy (largest entry error), random (trace error) or given.")
+    ] = "greedy",
     seed: Annotated[int, typer.Option(help="For --order random and the median.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Write the factor here (npz); FILE.factor.npz when left out.")
+        Path | None,
+        typer.Option(help="Write the factor here (npz); FILE.factor.npz when left out."),
     ] = None,
     embed: Annotated[
-        str | None, typer.Option(help="Draw a map of the points: tsne or pca; coordinates go to FILE.map.csv.")
+        str | None,
+        typer.Option(help="Draw a map of the points: tsne or pca; coordinates go to FILE.map.csv."),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Picture of the map (png, svg or pdf), columns asked ringed; pca unless --embed."),
+        typer.Option(
+            help="Picture of the map (png, svg or pdf), columns asked ringed; pca unless --embed."
+        ),
     ] = None,
     format: FormatOption = Format.table,
 ) -> None:
@@ -59,14 +78,22 @@ def kernel(
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
     if rank is None and max_error is None and budget is None:
-        raise ParameterError("one of --rank, --max-error and --budget must say when to stop; give one")
+        raise ParameterError(
+            "one of --rank, --max-error and --budget must say when to stop; give one"
+        )
     X = read_points(file)
     if name == "precomputed":
         if X.shape[0] != X.shape[1]:
-            raise ParameterError(f"a precomputed kernel must be square, {file} is {X.shape[0]} x {X.shape[1]}")
+            raise ParameterError(
+                f"a precomputed kernel must be square, {file} is {X.shape[0]} x {X.shape[1]}"
+            )
         oracle: KernelOracle | MatrixOracle = MatrixOracle(X)
     else:
-        given = {k: v for k, v in (("gamma", gamma), ("degree", degree), ("coef0", coef0)) if v is not None}
+        given = {
+            k: v
+            for k, v in (("gamma", gamma), ("degree", degree), ("coef0", coef0))
+            if v is not None
+        }
         if name == "rbf" and gamma is None:
             given["gamma"] = 1.0 / median_square(X, seed)
         oracle = KernelOracle(X, name, **given)
@@ -78,27 +105,55 @@ def kernel(
     target = out or Path(f"{'points' if file == '-' else file}.factor.npz")
     found.save(target)
     share = found.cost / (n * (n + 1) / 2)
-    columns = ("points", "columns", "entries", "share", "max_error", "trace_error", "status", "factor")
-    row = (n, found.rank, int(found.cost), share, *(c.value for c in found.certificates), found.status, str(target))
+    columns = (
+        "points",
+        "columns",
+        "entries",
+        "share",
+        "max_error",
+        "trace_error",
+        "status",
+        "factor",
+    )
+    row = (
+        n,
+        found.rank,
+        int(found.cost),
+        share,
+        *(c.value for c in found.certificates),
+        found.status,
+        str(target),
+    )
     emit(columns, [row], format, title="Kernel completed")
     say(f"largest error of an entry, certified for PSD kernels: {found.certificate.value:.3g}")
     if embed is not None or plot is not None:
         radial = name in ("rbf", "laplacian")
-        draw(found, embed or "pca", Path(f"{'points' if file == '-' else file}.map.csv"), plot, seed, radial)
+        draw(
+            found,
+            embed or "pca",
+            Path(f"{'points' if file == '-' else file}.map.csv"),
+            plot,
+            seed,
+            radial,
+        )
 
 
-def draw(found: PSDFactor, method: str, target: Path, plot: Path | None, seed: int, radial: bool = False) -> None:
+def draw(
+    found: PSDFactor, method: str, target: Path, plot: Path | None, seed: int, radial: bool = False
+) -> None:
     """Write the map of a completed kernel: coordinates as CSV, and a picture when wanted."""
     import csv
     import io
 
     from entrywise.apply.kernels import embed, save_map
-    from entrywise.results import write_whole
+    from entrywise.npz import write_whole
 
     radial = radial and method == "tsne" and found.rank > 1
     if radial:
         C = found.factor @ found.factor[found.pivots].T
-        radial = bool((C > 0).all())  # far apart, a kernel is 0 to the last digit and has no logarithm
+        radial = bool(
+            (C > 0).all()
+        )  # far apart, a kernel is 0 to the last digit and has no logarithm
     if radial:
         say("map from distances to the columns asked")
     Y = embed(found, method, rng=seed, radial=radial)  # type: ignore[arg-type]

@@ -15,7 +15,12 @@ leaderboard = typer.Typer(
     no_args_is_help=True,
 )
 
-Where = Annotated[str, typer.Argument(help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE")]
+Where = Annotated[
+    str,
+    typer.Argument(
+        help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE"
+    ),
+]
 Name = Annotated[str, typer.Option(help="What the study is called.")]
 
 
@@ -25,16 +30,23 @@ def create(
     rows: Annotated[str, typer.Option(help="CSV whose first column names the rows (models).")],
     cols: Annotated[str, typer.Option(help="CSV whose first column names the columns (tasks).")],
     budget: Annotated[float, typer.Option(help="Money to spend; never exceeded.")],
-    goal: Annotated[str, typer.Option(help="all (every cell), scores (row means) or best (the best row).")] = "scores",
+    goal: Annotated[
+        str, typer.Option(help="all (every cell), scores (row means) or best (the best row).")
+    ] = "scores",
     price: Annotated[
-        str | None, typer.Option(help="CSV with columns row, col, price; every cell costs 1 when left out.")
+        str | None,
+        typer.Option(help="CSV with columns row, col, price; every cell costs 1 when left out."),
     ] = None,
     rank: Annotated[int, typer.Option(help="Components of the fit.")] = 6,
     reserve: Annotated[
         float, typer.Option(help="Share of the money for the blind reserve behind the intervals.")
     ] = 0.15,
-    seed: Annotated[int | None, typer.Option(help="Seed; drawn and recorded when left out.")] = None,
-    known: Annotated[str | None, typer.Option(help="CSV of cells known beforehand: row, col, value.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed; drawn and recorded when left out.")
+    ] = None,
+    known: Annotated[
+        str | None, typer.Option(help="CSV of cells known beforehand: row, col, value.")
+    ] = None,
     name: Name = "leaderboard",
 ) -> None:
     """Start a leaderboard; then use `entrywise study ask` and `tell` on it, from as many machines as you like.
@@ -47,7 +59,11 @@ def create(
     models, tasks = labels_of(rows), labels_of(cols)
     assert models is not None
     assert tasks is not None
-    params: dict[str, Any] = {"goal": goal, "rank": min(rank, len(models), len(tasks)), "reserve": reserve}
+    params: dict[str, Any] = {
+        "goal": goal,
+        "rank": min(rank, len(models), len(tasks)),
+        "reserve": reserve,
+    }
     study = Study.create(
         database,
         name,
@@ -74,7 +90,9 @@ def report(
     database: Where,
     name: Name = "leaderboard",
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
-    plot: Annotated[Path | None, typer.Option(help="Write a picture of the scores here (PNG).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a picture of the scores here (PNG).")
+    ] = None,
     format: FormatOption = Format.table,
 ) -> None:
     """Print the scores with intervals, the places each row may take, and on stderr what the money has bought.
@@ -94,7 +112,12 @@ def report(
          f"{board.best_place[i]}-{board.worst_place[i]}", int((bought.rows == i).sum()))
         for i in board.order
     ]  # fmt: skip
-    emit(("row", "score", "low", "high", "place", "cells"), rows, format, title=f"{name}: {level:.0%} intervals")
+    emit(
+        ("row", "score", "low", "high", "place", "cells"),
+        rows,
+        format,
+        title=f"{name}: {level:.0%} intervals",
+    )
     share = len(bought) / (shape[0] * shape[1])
     say(
         f"{len(bought)} of {shape[0] * shape[1]} cells ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"
@@ -126,7 +149,9 @@ def savings_words(compared: Any) -> str:
         return str(compared.reason)
     curve = "; ".join(
         f"{spend:g}: {rule:.4g} beside {random:.4g}"
-        for spend, rule, random in zip(compared.spend, compared.rule_error, compared.random_error, strict=True)
+        for spend, rule, random in zip(
+            compared.spend, compared.rule_error, compared.random_error, strict=True
+        )
     )
     ratio, doubt = compared.rule_error[-1] / compared.random_error[-1], compared.doubt[-1]
     curve += f"; at the end {ratio:.2f} of random buying's error ({ratio / doubt:.2f} to {ratio * doubt:.2f})"
@@ -158,10 +183,16 @@ def draw_scores(path: Path, names: list[str], board: Any, compared: Any) -> None
     axis.set_xlabel("score, with its interval")
     axis.grid(alpha=0.3, axis="x")
     if compared.spend:
-        axes[1].plot(compared.spend, compared.random_error, "s--", color="tab:gray", ms=4, label="at random")
-        axes[1].plot(compared.spend, compared.rule_error, "o-", color="tab:blue", ms=4, label="by rule")
+        axes[1].plot(
+            compared.spend, compared.random_error, "s--", color="tab:gray", ms=4, label="at random"
+        )
+        axes[1].plot(
+            compared.spend, compared.rule_error, "o-", color="tab:blue", ms=4, label="by rule"
+        )
         rule, doubt = np.array(compared.rule_error), np.array(compared.doubt)
-        axes[1].fill_between(compared.spend, rule / doubt, rule * doubt, color="tab:blue", alpha=0.15, lw=0)
+        axes[1].fill_between(
+            compared.spend, rule / doubt, rule * doubt, color="tab:blue", alpha=0.15, lw=0
+        )
         axes[1].set(xlabel="spend", ylabel="error on the reserve", ylim=(0, None), title="savings")
         axes[1].legend()
         axes[1].grid(alpha=0.3)
@@ -172,7 +203,11 @@ def _shape(study: Any) -> tuple[int, int]:
     from entrywise.exceptions import ParameterError
 
     record = study.store.record(study.name)
-    if record.n_rows is None or record.n_cols is None or record.plan not in ("most-informative", "top-two"):
+    if (
+        record.n_rows is None
+        or record.n_cols is None
+        or record.plan not in ("most-informative", "top-two")
+    ):
         raise ParameterError(
             f"study {study.name!r} runs {record.plan}; a leaderboard needs most-informative or top-two"
         )
@@ -190,5 +225,7 @@ def _prices(path: str, rows: list[str], cols: list[str]) -> Any:
     seen = known_of(path, rows, cols, "price")
     if len(seen) < len(rows) * len(cols):
         missing = np.argwhere(np.isnan(seen.to_dense()))[0]
-        raise DataError(f"{path} must price every cell, ({rows[missing[0]]!r}, {cols[missing[1]]!r}) has none; add it")
+        raise DataError(
+            f"{path} must price every cell, ({rows[missing[0]]!r}, {cols[missing[1]]!r}) has none; add it"
+        )
     return Prices(seen.to_dense())

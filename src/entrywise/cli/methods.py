@@ -10,7 +10,9 @@ from entrywise.cli._shared import Format, FormatOption, emit
 
 
 def methods(
-    room: Annotated[str | None, typer.Argument(help="Only one room: passive, active or online.")] = None,
+    room: Annotated[
+        str | None, typer.Argument(help="Only one room: passive, active or online.")
+    ] = None,
     format: FormatOption = Format.table,
 ) -> None:
     """List every method with its room, paper and guarantee.
@@ -23,5 +25,7 @@ def methods(
     rooms = ("passive", "active", "online")
     if room is not None and room not in rooms:
         raise ParameterError(f"room must be {', '.join(rooms)}, got {room!r}")
-    rows = [(m.name, m.room, m.summary, m.paper, m.guarantee) for m in METHODS if room in (None, m.room)]
+    rows = [
+        (m.name, m.room, m.summary, m.paper, m.guarantee) for m in METHODS if room in (None, m.room)
+    ]
     emit(("name", "room", "what", "paper", "guarantee"), rows, format, title="Methods")

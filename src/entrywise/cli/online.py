@@ -9,16 +9,26 @@ import typer
 
 from entrywise.cli._shared import Format, FormatOption, say
 
-Params = Annotated[list[str] | None, typer.Option(help="A parameter of the learner, gamma=0.5 say; may come again.")]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(help="A parameter of the learner, gamma=0.5 say; may come again."),
+]
 
 
 def online(
     votes: Annotated[
-        str, typer.Argument(help='JSON lines {"row": .., "col": .., "label": true}; .gz too, - is stdin.')
+        str,
+        typer.Argument(
+            help='JSON lines {"row": .., "col": .., "label": true}; .gz too, - is stdin.'
+        ),
     ],
-    learner: Annotated[str, typer.Option(help="An online method; see: entrywise methods online.")] = "auto",
+    learner: Annotated[
+        str, typer.Option(help="An online method; see: entrywise methods online.")
+    ] = "auto",
     param: Params = None,
-    labels: Annotated[str | None, typer.Option(help="The two labels, positive first, if not true and false.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="The two labels, positive first, if not true and false.")
+    ] = None,
     journal: Annotated[
         Path | None, typer.Option(help="Append each label here, safe on disk before its answer.")
     ] = None,
@@ -28,8 +38,12 @@ def online(
     snapshot: Annotated[
         Path | None, typer.Option(help="Start from this state if it exists; write it at the end.")
     ] = None,
-    strict: Annotated[bool, typer.Option(help="Stop at the first bad line instead of leaving it out.")] = False,
-    every: Annotated[int, typer.Option(help="Say the running count of mistakes every so many labels.")] = 10_000,
+    strict: Annotated[
+        bool, typer.Option(help="Stop at the first bad line instead of leaving it out.")
+    ] = False,
+    every: Annotated[
+        int, typer.Option(help="Say the running count of mistakes every so many labels.")
+    ] = 10_000,
     format: FormatOption = Format.json,
 ) -> None:
     """Predict a stream of entries, learning each label after its prediction.
@@ -65,7 +79,9 @@ def online(
         bad += 1
         say(f"{source} {words}; left out", style="yellow")
 
-    patience = threading.Timer(3.0, say, ["loading compiled code; the first time it is compiled, which takes a minute"])
+    patience = threading.Timer(
+        3.0, say, ["loading compiled code; the first time it is compiled, which takes a minute"]
+    )
     patience.daemon = True
     with ExitStack() as stack:
         stack.callback(patience.cancel)
@@ -73,7 +89,9 @@ def online(
         if votes.endswith(".gz"):
             lines = stack.enter_context(gzip.open(votes, "rb"))
         else:
-            lines = sys.stdin.buffer if votes == "-" else stack.enter_context(Path(votes).open("rb"))
+            lines = (
+                sys.stdin.buffer if votes == "-" else stack.enter_context(Path(votes).open("rb"))
+            )
         log = None
         if journal is not None:
             log = _votes.Journal(journal, say)
@@ -84,8 +102,12 @@ def online(
         else:
             model = BinaryStream(learner, settings or None)
         if (model.learner, model.settings or {}) != (learner, settings):
-            made = " ".join([model.learner, *(f"--param {k}={v}" for k, v in (model.settings or {}).items())])
-            raise ParameterError(f"{snapshot} was made by --learner {made}; give the same, or another --snapshot")
+            made = " ".join(
+                [model.learner, *(f"--param {k}={v}" for k, v in (model.settings or {}).items())]
+            )
+            raise ParameterError(
+                f"{snapshot} was made by --learner {made}; give the same, or another --snapshot"
+            )
         patience.start()
         BinaryStream(learner, settings or None).follow([{"row": "", "col": ""}] * 2, [True, False])
         patience.cancel()
@@ -101,15 +123,21 @@ def online(
         if log is not None:
             model.journalled = 0 if resume else len(known)
         try:
-            for batch in _votes.batches(_votes.read_votes(lines, names, complain), 1 if votes == "-" else 1000):
+            for batch in _votes.batches(
+                _votes.read_votes(lines, names, complain), 1 if votes == "-" else 1000
+            ):
                 where = [{"row": v.row, "col": v.col} for v in batch]
                 if batch[0].label is None:
                     out.write(batch, model.predict(where).tolist())
                     continue
                 if log is not None:
-                    log.append(_votes.after(batch, held, model.trials, f"{source} line", str(journal)))
+                    log.append(
+                        _votes.after(batch, held, model.trials, f"{source} line", str(journal))
+                    )
                 predictions = model.follow(where, [v.label for v in batch]).tolist()
-                if log is not None:  # counted once learnt: interrupted in between, it is learnt again and not lost
+                if (
+                    log is not None
+                ):  # counted once learnt: interrupted in between, it is learnt again and not lost
                     model.journalled = (model.journalled or 0) + len(batch)
                 out.write(batch, predictions)
                 repeats.see(batch)

@@ -10,11 +10,18 @@ from entrywise.cli._shared import Format, FormatOption, emit, say
 
 
 def rank(
-    file: Annotated[str, typer.Argument(help="Comparisons: a .csv or .tsv (.gz) with winner, loser; - is stdin.")],
+    file: Annotated[
+        str,
+        typer.Argument(help="Comparisons: a .csv or .tsv (.gz) with winner, loser; - is stdin."),
+    ],
     method: Annotated[str, typer.Option(help="bradley-terry or spectral.")] = "bradley-terry",
     prior: Annotated[float, typer.Option(help="Wins added each way to every pair that met.")] = 0.1,
-    level: Annotated[float, typer.Option(help="Chance with which a score lies in its interval.")] = 0.95,
-    winner: Annotated[str | None, typer.Option(help="Column of FILE that names the winner.")] = None,
+    level: Annotated[
+        float, typer.Option(help="Chance with which a score lies in its interval.")
+    ] = 0.95,
+    winner: Annotated[
+        str | None, typer.Option(help="Column of FILE that names the winner.")
+    ] = None,
     loser: Annotated[str | None, typer.Option(help="Column of FILE that names the loser.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
     format: FormatOption = Format.csv,

@@ -20,9 +20,15 @@ PAPERS: dict[str, str] = {  # name of the command -> module under entrywise.repr
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="active-psd, binary, leaderboard, noisycur, rank-one or subspace.")],
-    figure: Annotated[list[str] | None, typer.Option(help="Only this figure; may be given several times.")] = None,
-    quick: Annotated[bool, typer.Option(help="Fewer runs and smaller sizes: a look, not a result.")] = False,
+    paper: Annotated[
+        str, typer.Argument(help="active-psd, binary, leaderboard, noisycur, rank-one or subspace.")
+    ],
+    figure: Annotated[
+        list[str] | None, typer.Option(help="Only this figure; may be given several times.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option(help="Fewer runs and smaller sizes: a look, not a result.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the PNG and CSV files.")] = Path("results"),
     format: FormatOption = Format.table,
 ) -> None:
@@ -39,7 +45,9 @@ def reproduce(
     figures = importlib.import_module(f"entrywise.reproduce.{PAPERS[paper]}").FIGURES
     for name in figure or ():
         if name not in figures:
-            raise ParameterError(f"figure of {paper} must be one of {', '.join(figures)}, got {name!r}")
+            raise ParameterError(
+                f"figure of {paper} must be one of {', '.join(figures)}, got {name!r}"
+            )
     folder = out / paper
     folder.mkdir(parents=True, exist_ok=True)
     claims = []

@@ -17,7 +17,12 @@ study = typer.Typer(
     no_args_is_help=True,
 )
 
-Where = Annotated[str, typer.Argument(help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE")]
+Where = Annotated[
+    str,
+    typer.Argument(
+        help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE"
+    ),
+]
 Name = Annotated[str, typer.Argument(help="The study.", metavar="STUDY")]
 Worker = Annotated[str | None, typer.Option(help="Who measures.")]
 
@@ -27,15 +32,26 @@ def create(
     context: typer.Context,
     database: Where,
     name: Name,
-    plan: Annotated[str, typer.Option(help="A method (`entrywise methods active`), or module:function.")],
+    plan: Annotated[
+        str, typer.Option(help="A method (`entrywise methods active`), or module:function.")
+    ],
     rows: Annotated[
-        str | None, typer.Option(help="CSV whose first column names the rows (both axes if symmetric).")
+        str | None,
+        typer.Option(help="CSV whose first column names the rows (both axes if symmetric)."),
     ] = None,
-    cols: Annotated[str | None, typer.Option(help="CSV whose first column names the columns.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed; drawn and recorded when left out.")] = None,
+    cols: Annotated[
+        str | None, typer.Option(help="CSV whose first column names the columns.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed; drawn and recorded when left out.")
+    ] = None,
     budget: Annotated[float | None, typer.Option(help="Never exceeded.")] = None,
-    price: Annotated[list[str] | None, typer.Option(help="Price of each mode, such as column=16,entry=1.")] = None,
-    known: Annotated[str | None, typer.Option(help="CSV of entries known beforehand: row, col, value.")] = None,
+    price: Annotated[
+        list[str] | None, typer.Option(help="Price of each mode, such as column=16,entry=1.")
+    ] = None,
+    known: Annotated[
+        str | None, typer.Option(help="CSV of entries known beforehand: row, col, value.")
+    ] = None,
 ) -> None:
     """Make a study. Parameters of the plan are options of their own: --rank 12, --shape 80x60, --noise column=.2,entry=.1.
 
@@ -61,7 +77,9 @@ def create(
     )
     now = found.status()
     todo = count(now["open"], "question")
-    say(f"study {name!r} is {now['state']}: {todo} to ask, {now['reserved']:g} reserved, seed {now['seed']}")
+    say(
+        f"study {name!r} is {now['state']}: {todo} to ask, {now['reserved']:g} reserved, seed {now['seed']}"
+    )
 
 
 @study.command()
@@ -70,7 +88,8 @@ def ask(
     name: Name,
     limit: Annotated[int | None, typer.Option(help="At most so many questions.")] = None,
     worker: Worker = None,
-    lease: Annotated[float, typer.Option(help="Seconds until others may ask for the same.")] = 7 * 86400.0,
+    lease: Annotated[float, typer.Option(help="Seconds until others may ask for the same.")] = 7
+    * 86400.0,
     format: FormatOption = Format.csv,
 ) -> None:
     """Hand out questions: fill in the column `value` (a number, or failed) and tell the file.
@@ -81,11 +100,37 @@ def ask(
 
     found = Study.open(database, name)
     questions = found.ask(limit, worker, lease)
-    columns = ("study", "id", "row", "col", "mode", "price", "unit", "arm", "probability", "worker", "until", "value")
+    columns = (
+        "study",
+        "id",
+        "row",
+        "col",
+        "mode",
+        "price",
+        "unit",
+        "arm",
+        "probability",
+        "worker",
+        "until",
+        "value",
+    )
     emit(
         columns,
         (
-            (name, q.id, q.row, q.col, q.mode, q.price, q.unit, q.arm, q.probability, worker, _date(q.until), None)
+            (
+                name,
+                q.id,
+                q.row,
+                q.col,
+                q.mode,
+                q.price,
+                q.unit,
+                q.arm,
+                q.probability,
+                worker,
+                _date(q.until),
+                None,
+            )
             for q in questions
         ),
         format,
@@ -100,7 +145,9 @@ def ask(
 def tell(
     database: Where,
     name: Name,
-    file: Annotated[str, typer.Argument(help="CSV with a column value, and id or row and col; - is stdin.")],
+    file: Annotated[
+        str, typer.Argument(help="CSV with a column value, and id or row and col; - is stdin.")
+    ],
     worker: Worker = None,
 ) -> None:
     """Keep answers: all of the file or nothing; the same file twice is harmless, lines without a value are skipped.
@@ -144,7 +191,9 @@ def list_(database: Where, format: FormatOption = Format.table) -> None:
     from entrywise.study import SQLStore
 
     found = SQLStore(database, must_exist=True).records()
-    rows = [(r.name, r.plan, r.state, r.current, r.budget, r.parent, _date(r.created_at)) for r in found]
+    rows = [
+        (r.name, r.plan, r.state, r.current, r.budget, r.parent, _date(r.created_at)) for r in found
+    ]
     emit(("name", "plan", "state", "batch", "budget", "parent", "created"), rows, format)
 
 
@@ -158,7 +207,18 @@ def log(database: Where, name: Name, format: FormatOption = Format.table) -> Non
 
     columns: tuple[str, ...] = ("id", "row", "col", "value", "worker", "told_at", "what")
     if format is not Format.table:
-        columns = ("id", "row", "col", "mode", "price", "arm", "probability", "value", "failed", *columns[4:])
+        columns = (
+            "id",
+            "row",
+            "col",
+            "mode",
+            "price",
+            "arm",
+            "probability",
+            "value",
+            "failed",
+            *columns[4:],
+        )
     lines = Study.open(database, name).log()
     blank = "" if format is Format.table else None
     lines = ({**x, "told_at": _date(x["told_at"])} for x in lines)
@@ -174,9 +234,14 @@ def result(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Print every completed entry.")] = False,
     level: Annotated[
-        float, typer.Option(help="Share of the intervals low to high that should cover the entry, where there are any.")
+        float,
+        typer.Option(
+            help="Share of the intervals low to high that should cover the entry, where there are any."
+        ),
     ] = 0.9,
-    out: Annotated[Path | None, typer.Option(help="Save the result (npz), for Result.load.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Save the result (npz), for Result.load.")
+    ] = None,
     format: FormatOption = Format.table,
 ) -> None:
     """Print the result, or the best one so far: what it is, what it cost, what is certified.
@@ -206,12 +271,19 @@ def certificate(database: Where, name: Name, format: FormatOption = Format.table
     from entrywise.study import Study
 
     found = Study.open(database, name).result()
-    rows = [(c.statement, c.value, "; ".join(c.assumes), "; ".join(c.checked), c.vacuous) for c in found.certificates]
+    rows = [
+        (c.statement, c.value, "; ".join(c.assumes), "; ".join(c.checked), c.vacuous)
+        for c in found.certificates
+    ]
     emit(("statement", "value", "assumes", "checked", "vacuous"), rows, format)
 
 
 def _date(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    return (
+        None
+        if seconds is None
+        else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    )
 
 
 def count(number: int, what: str) -> str:
@@ -220,7 +292,11 @@ def count(number: int, what: str) -> str:
     >>> count(1, "question"), count(2, "batch")
     ('1 question', '2 batches')
     """
-    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('ch') else 's'}"
+    return (
+        f"{number} {what}"
+        if number == 1
+        else f"{number} {what}{'es' if what.endswith('ch') else 's'}"
+    )
 
 
 def _one(found: dict[str, Any], format: Format, title: str) -> None:

@@ -38,7 +38,9 @@ def amend(
     found.amend(which, value, worker)
     now = found.status()
     gone = count(now["withdrawn"], "batch")
-    say(f"amended; the study is {now['state']}, {count(now['open'], 'question')} open, {gone} withdrawn in all")
+    say(
+        f"amended; the study is {now['state']}, {count(now['open'], 'question')} open, {gone} withdrawn in all"
+    )
 
 
 @study.command()
@@ -66,7 +68,9 @@ def close(database: Where, name: Name) -> None:
 
 @study.command()
 def reopen(
-    database: Where, name: Name, budget: Annotated[float | None, typer.Option(help="The new budget, in all.")] = None
+    database: Where,
+    name: Name,
+    budget: Annotated[float | None, typer.Option(help="The new budget, in all.")] = None,
 ) -> None:
     """Go on with a closed study, or give more money to one whose money ran out.
 
@@ -87,8 +91,12 @@ def fork(
     new: Annotated[str, typer.Argument(help="Name of the new study.")],
     to: Annotated[str | None, typer.Option(help="Another database for it.")] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed.")] = None,
-    budget: Annotated[float | None, typer.Option(help="Another budget; what was spent counts.")] = None,
-    price: Annotated[list[str] | None, typer.Option(help="Price of each mode, such as column=16,entry=1.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Another budget; what was spent counts.")
+    ] = None,
+    price: Annotated[
+        list[str] | None, typer.Option(help="Price of each mode, such as column=16,entry=1.")
+    ] = None,
 ) -> None:
     """Start the plan again under a new name, with all answers as memory; changed parameters are options.
 
@@ -99,14 +107,23 @@ def fork(
 
     found = Study.open(database, name)
     made = found.fork(
-        new, url=to, params=params_of(context.args), seed=seed, budget=budget, prices=prices_of(price or [])
+        new,
+        url=to,
+        params=params_of(context.args),
+        seed=seed,
+        budget=budget,
+        prices=prices_of(price or []),
     )
     now = made.status()
     say(f"study {new!r} is {now['state']}: {count(now['open'], 'question')} to ask")
 
 
 @study.command()
-def export(database: Where, name: Name, file: Annotated[Path, typer.Argument(help="The zip file to write.")]) -> None:
+def export(
+    database: Where,
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="The zip file to write.")],
+) -> None:
     """Write all of a study to one portable file, a zip of CSV and JSON.
 
     Example: entrywise study export lab.db kinase kinase.zip
@@ -137,11 +154,18 @@ def import_(
 def work(
     database: Where,
     name: Name,
-    oracle: Annotated[str, typer.Option(help="module:function, called with a Batch, returning one number a position.")],
-    entry: Annotated[bool, typer.Option(help="The function takes one entry (i, j) instead of a Batch.")] = False,
+    oracle: Annotated[
+        str,
+        typer.Option(help="module:function, called with a Batch, returning one number a position."),
+    ],
+    entry: Annotated[
+        bool, typer.Option(help="The function takes one entry (i, j) instead of a Batch.")
+    ] = False,
     workers: Annotated[int, typer.Option(help="Threads.")] = 1,
     chunk: Annotated[int | None, typer.Option(help="Questions a thread takes at a time.")] = None,
-    lease: Annotated[float, typer.Option(help="Seconds until others may take over what a dead worker held.")] = 3600.0,
+    lease: Annotated[
+        float, typer.Option(help="Seconds until others may take over what a dead worker held.")
+    ] = 3600.0,
     worker: Worker = None,
 ) -> None:
     """Answer questions by a function until the study is finished; run it on as many machines as you like.
@@ -154,6 +178,14 @@ def work(
 
     call = function_at(oracle)
     found = Study.open(database, name)
-    found.run(FunctionOracle(call) if entry else call, workers=workers, chunk=chunk, lease=lease, worker=worker)
+    found.run(
+        FunctionOracle(call) if entry else call,
+        workers=workers,
+        chunk=chunk,
+        lease=lease,
+        worker=worker,
+    )
     now = found.status()
-    say(f"study {name!r} is {now['state']}: {count(now['answered'], 'answer')}, {now['spent']:g} spent")
+    say(
+        f"study {name!r} is {now['state']}: {count(now['answered'], 'answer')}, {now['spent']:g} spent"
+    )

@@ -17,14 +17,22 @@ def subspace(
             help="Samples, one a line, empty where not seen: .csv, .tsv, .parquet, .npy, .npz (- is CSV on stdin)."
         ),
     ],
-    components: Annotated[int, typer.Option("--components", "-k", help="Dimension of the subspace.")] = 2,
+    components: Annotated[
+        int, typer.Option("--components", "-k", help="Dimension of the subspace.")
+    ] = 2,
     leave_out: Annotated[
         list[str] | None, typer.Option(help="A column to leave out; may be given several times.")
     ] = None,
     center: Annotated[bool, typer.Option(help="Take the mean of each attribute out.")] = True,
-    standardize: Annotated[bool, typer.Option(help="Divide each attribute by its standard deviation first.")] = False,
-    loadings: Annotated[Path | None, typer.Option(help="Write component, attribute, loading here (CSV).")] = None,
-    scores: Annotated[Path | None, typer.Option(help="Write the scores of every sample here (CSV).")] = None,
+    standardize: Annotated[
+        bool, typer.Option(help="Divide each attribute by its standard deviation first.")
+    ] = False,
+    loadings: Annotated[
+        Path | None, typer.Option(help="Write component, attribute, loading here (CSV).")
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="Write the scores of every sample here (CSV).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the subspace here (npz).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the spectrum here (PNG).")] = None,
     format: FormatOption = Format.table,
@@ -50,7 +58,9 @@ def subspace(
         )
     if not isinstance(X, np.ndarray):
         if standardize:
-            raise ParameterError("--standardize takes a dense table; a sparse matrix is used as it is")
+            raise ParameterError(
+                "--standardize takes a dense table; a sparse matrix is used as it is"
+            )
         seen = np.bincount(X.indices, minlength=X.shape[1])
     else:
         seen = (~np.isnan(X)).sum(axis=0)
@@ -73,10 +83,27 @@ def subspace(
     for c, V in enumerate(found.components):
         strongest = np.argsort(-np.abs(V), kind="stable")[:4]
         text = ", ".join(f"{names[j]} {V[j]:+.2f}" for j in strongest)
-        rows.append((c + 1, float(found.explained_variance[c]), float(share[c]), float(share[: c + 1].sum()), text))
-    emit(("component", "variance", "share", "together", "strongest"), rows, format, title="Principal components")
+        rows.append(
+            (
+                c + 1,
+                float(found.explained_variance[c]),
+                float(share[c]),
+                float(share[: c + 1].sum()),
+                text,
+            )
+        )
+    emit(
+        ("component", "variance", "share", "together", "strongest"),
+        rows,
+        format,
+        title="Principal components",
+    )
     if loadings is not None:
-        lines = ((c + 1, names[j], float(V[j])) for c, V in enumerate(found.components) for j in range(len(names)))
+        lines = (
+            (c + 1, names[j], float(V[j]))
+            for c, V in enumerate(found.components)
+            for j in range(len(names))
+        )
         save_csv(loadings, ("component", "attribute", "loading"), lines)
     if scores is not None:
         Z = found.transform(X)
@@ -128,15 +155,21 @@ def read_samples(file: str, leave_out: list[str]) -> tuple[Any, list[str]]:
             table = pl.read_csv(source, separator="\t" if ending == ".tsv" else ",", infer_schema_length=None,
                                 null_values=["", "NA", "NaN", "nan", "null"])  # fmt: skip
     except pl.exceptions.PolarsError as error:
-        raise DataError(f"{file} must be a table with one line a sample: {str(error).splitlines()[0]}") from None
+        raise DataError(
+            f"{file} must be a table with one line a sample: {str(error).splitlines()[0]}"
+        ) from None
     for name in leave_out:
         if name not in table.columns:
             raise DataError(
                 f"{file} has no column {name!r} to leave out; it has {', '.join(map(repr, table.columns[:12]))}"
             )
     table = table.drop(leave_out)
-    empty = {c for c in table.columns if table[c].null_count() == table.height}  # without values: of no type yet
-    text = [c for c, t in table.schema.items() if not (t.is_numeric() or t == pl.Boolean or c in empty)]
+    empty = {
+        c for c in table.columns if table[c].null_count() == table.height
+    }  # without values: of no type yet
+    text = [
+        c for c, t in table.schema.items() if not (t.is_numeric() or t == pl.Boolean or c in empty)
+    ]
     if text:
         say(f"left out, since they hold no numbers: {', '.join(text)}", style="yellow")
         table = table.drop(text)
@@ -147,7 +180,9 @@ def read_samples(file: str, leave_out: list[str]) -> tuple[Any, list[str]]:
     X = table.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     if np.isinf(X).any():
         i, j = np.argwhere(np.isinf(X))[0]
-        raise DataError(f"line {i + 2} of {file}, column {table.columns[j]!r}, is {X[i, j]}; values must be finite")
+        raise DataError(
+            f"line {i + 2} of {file}, column {table.columns[j]!r}, is {X[i, j]}; values must be finite"
+        )
     return X, list(table.columns)
 
 
@@ -168,14 +203,18 @@ def _read_numpy(file: str) -> Any:
                     return matrix.tocsr()
                 arrays = [stored[name] for name in stored.files if stored[name].ndim == 2]
                 if len(arrays) != 1:
-                    raise DataError(f"{file} must hold one array with two dimensions, it holds {len(arrays)}")
+                    raise DataError(
+                        f"{file} must hold one array with two dimensions, it holds {len(arrays)}"
+                    )
                 X = arrays[0]
     except (ValueError, EOFError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{file} must be a numpy file without pickles: {error}") from None
     if X.ndim != 2 or X.dtype.kind not in "fiub":
-        raise DataError(f"{file} must hold numbers in two dimensions, got {X.dtype} of shape {X.shape}")
+        raise DataError(
+            f"{file} must hold numbers in two dimensions, got {X.dtype} of shape {X.shape}"
+        )
     return X.astype(np.float64)
 
 
@@ -197,5 +236,7 @@ def draw_spectrum(path: Path, found: Any) -> None:
     ax.set_xticks(at[:: max(1, shown // 10)])
     ax.set_ylim(0, 1.02)
     ax.legend(frameon=False, loc="center right")
-    ax.set_title(f"{found.k} of {found.d} components, {found.explained_variance_ratio.sum():.0%} of the variance")
+    ax.set_title(
+        f"{found.k} of {found.d} components, {found.explained_variance_ratio.sum():.0%} of the variance"
+    )
     save_figure(path, figure)

@@ -8,14 +8,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
-from entrywise.passive.eb import low_rank
-from entrywise.passive.softimpute import soft_impute
-from entrywise.queries import Array, Seed
+from entrywise.passive.low_rank import low_rank
+from entrywise.passive.soft_impute import soft_impute
 from entrywise.results import Interval, LowRank
+from entrywise.types import Array, Seed
 
 
 class _Imputer(TransformerMixin, BaseEstimator, ABC):
@@ -30,7 +35,9 @@ class _Imputer(TransformerMixin, BaseEstimator, ABC):
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the known entries of X, shape (n_samples, n_features); a row of weight 2 counts as two."""
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
+        X = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2
+        )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         X, weights = X[weights > 0], weights[weights > 0]
         if not len(X):
@@ -206,7 +213,9 @@ class SoftImputer(_Imputer):
 
     def _complete(self, seen: Observations, weights: Array) -> LowRank:
         # a row that stands for w rows alike is, to the nuclear norm, one row times the root of w
-        scaled = Observations(seen.rows, seen.cols, seen.values * np.sqrt(weights)[seen.rows], seen.shape)
+        scaled = Observations(
+            seen.rows, seen.cols, seen.values * np.sqrt(weights)[seen.rows], seen.shape
+        )
         return soft_impute(
             scaled, self.penalty, max_rank=self.max_rank, center="none", rng=self.random_state,
             sweeps=self.max_iter, tol=self.tol,

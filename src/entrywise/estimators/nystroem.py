@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from entrywise.active.mcans import adaptive_nystrom
+from entrywise.active.nystrom.adaptive import adaptive_nystrom
 from entrywise.exceptions import ParameterError
 from entrywise.oracles import KernelOracle, MatrixOracle, Oracle
-from entrywise.queries import Array, Batch, Plan
+from entrywise.queries import Batch, Plan
 from entrywise.results import PSDFactor
+from entrywise.types import Array
 
 
 class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -113,7 +114,9 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.kernel == "precomputed":
             K = X[:, self.component_indices_]
         else:
-            K = pairwise_kernels(X, self.components_, metric=self.kernel, filter_params=True, **self._params())
+            K = pairwise_kernels(
+                X, self.components_, metric=self.kernel, filter_params=True, **self._params()
+            )
         return np.asarray(K @ self.normalization_.T)
 
     def _oracle(self, X: Array) -> Oracle:
@@ -121,7 +124,11 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return MatrixOracle(X)
         params = self._params()
         if isinstance(self.kernel, str):
-            params = {name: value for name, value in params.items() if name in KERNEL_PARAMS.get(self.kernel, ())}
+            params = {
+                name: value
+                for name, value in params.items()
+                if name in KERNEL_PARAMS.get(self.kernel, ())
+            }
             return KernelOracle(X, self.kernel, **params)
         return KernelOracle(X, lambda A, B: pairwise_kernels(A, B, metric=self.kernel, **params))
 

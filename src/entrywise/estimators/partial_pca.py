@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.pairs import PairSums
-from entrywise.passive.popca import Mask, Repair, from_sums
-from entrywise.queries import Array
+from entrywise.passive.partial_pca import Mask, Repair, from_sums
 from entrywise.results import Subspace
+from entrywise.types import Array
 
 
 class PartialPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -114,7 +114,9 @@ class PartialPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the covariance of the model: components plus noise alike in all other directions."""
         s = self.subspace_
         V = s.components
-        return np.asarray((V.T * (s.explained_variance - s.noise_variance)) @ V + s.noise_variance * np.eye(s.d))
+        return np.asarray(
+            (V.T * (s.explained_variance - s.noise_variance)) @ V + s.noise_variance * np.eye(s.d)
+        )
 
     @property
     def subspace_(self) -> Subspace:
@@ -126,12 +128,19 @@ class PartialPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 raise ParameterError("center was changed after the first samples; fit again")
             k = self.sums_.d - 1 if self.n_components is None else self.n_components
             found = from_sums(
-                self.sums_, k, center=self.center, mask=self.mask, per_sample=self.per_sample, repair=self.repair
+                self.sums_,
+                k,
+                center=self.center,
+                mask=self.mask,
+                per_sample=self.per_sample,
+                repair=self.repair,
             )
             if self.n_components is None:
                 some = max(1, int(np.sum(found.explained_variance > 1e-10 * found.spectrum[0])))
                 found = replace(
-                    found, components=found.components[:some], explained_variance=found.explained_variance[:some]
+                    found,
+                    components=found.components[:some],
+                    explained_variance=found.explained_variance[:some],
                 )
             self._subspace = found
             self._asked = asked
@@ -194,7 +203,11 @@ class PartialPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _add(self, X: Any, sample_weight: ArrayLike | None) -> Self:
         from sklearn.utils.validation import _check_sample_weight
 
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weights = (
+            None
+            if sample_weight is None
+            else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        )
         self.sums_.add(X, weights)
         return self
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -11,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise import npz
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.methods import get
 from entrywise.online import Learner
-from entrywise.results import write_whole
 
 if TYPE_CHECKING:
     Base = object
@@ -51,7 +49,11 @@ class BinaryStream(Base):
     """
 
     def __init__(
-        self, learner: str = "auto", settings: dict[str, Any] | None = None, row: str = "row", col: str = "col"
+        self,
+        learner: str = "auto",
+        settings: dict[str, Any] | None = None,
+        row: str = "row",
+        col: str = "col",
     ) -> None:
         self.learner, self.settings, self.row, self.col = learner, settings, row, col
         try:
@@ -147,23 +149,17 @@ class BinaryStream(Base):
             "journalled": self.journalled,
         }
         mine |= {"rows": list(self._rows), "cols": list(self._cols)}
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, __stream__=np.array(json.dumps(mine)), **arrays)  # type: ignore[arg-type]
-        write_whole(path, buffer.getvalue())
+        npz.save(path, arrays, mine)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the stream that :meth:`save` wrote."""
+        mine, arrays = npz.unpack(path, "a stream")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                mine = json.loads(str(file["__stream__"]))
-                arrays = {name: file[name] for name in file.files if name != "__stream__"}
             new = cls(mine["learner"], mine["settings"], mine["row"], mine["col"])
             new._state = Learner.from_state(mine["state"], arrays)
-        except FileNotFoundError:
-            raise
-        except (KeyError, ValueError, OSError, EOFError) as error:
-            raise DataError(f"{path} must be a stream saved by entrywise: {error}") from None
+        except (KeyError, ValueError) as error:
+            raise DataError(f"{path} must hold a stream saved by entrywise: {error}") from None
         new.journalled = mine.get("journalled")
         new._rows = {name: k for k, name in enumerate(mine["rows"])}
         new._cols = {name: k for k, name in enumerate(mine["cols"])}
@@ -174,7 +170,11 @@ def label_of(value: Any, what: str) -> str:
     """Return the name of a row or column: a string, or an integer not below 0 as one."""
     if isinstance(value, str):
         return value
-    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)) and value >= 0:
+    if (
+        isinstance(value, (int, np.integer))
+        and not isinstance(value, (bool, np.bool_))
+        and value >= 0
+    ):
         return str(int(value))
     if isinstance(value, (float, np.floating)) and np.isfinite(value):
         return repr(float(value))
@@ -183,6 +183,12 @@ def label_of(value: Any, what: str) -> str:
 
 def truth(value: Any) -> int:
     """Return -1 or +1 for true and false, 1 and 0, +1 and -1; refuse anything else."""
-    if isinstance(value, (bool, np.bool_, int, np.integer, float, np.floating)) and value in (0, 1, -1):
+    if isinstance(value, (bool, np.bool_, int, np.integer, float, np.floating)) and value in (
+        0,
+        1,
+        -1,
+    ):
         return 1 if value == 1 else -1
-    raise DataError(f"a label must be true or false (or 1 and 0, +1 and -1), got {value!r}; recode it")
+    raise DataError(
+        f"a label must be true or false (or 1 and 0, +1 and -1), got {value!r}; recode it"
+    )

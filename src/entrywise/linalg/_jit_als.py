@@ -36,7 +36,24 @@ def group(rows, cols, values, variance, size):
 
 @njit(cache=True, nogil=True)
 def half_sweep(
-    start, stop, pointer, other, values, spread, base, line, across, A, off, extra, each_extra, P0, h0, mean, cov, sums
+    start,
+    stop,
+    pointer,
+    other,
+    values,
+    spread,
+    base,
+    line,
+    across,
+    A,
+    off,
+    extra,
+    each_extra,
+    P0,
+    h0,
+    mean,
+    cov,
+    sums,
 ):
     """Solve rows start..stop-1: posterior mean and covariance of ``x_i = (u_i, b_i)``.
 
@@ -98,7 +115,9 @@ def half_sweep(
                 weight += w_0 + w_1 + w_2 + w_3
                 squares += w_0 * y0 * y0 + w_1 * y1 * y1 + w_2 * y2 * y2 + w_3 * y3 * y3
                 for b in range(Q):
-                    h[b] += w_0 * y0 * a0[b] + w_1 * y1 * a1[b] + w_2 * y2 * a2[b] + w_3 * y3 * a3[b]
+                    h[b] += (
+                        w_0 * y0 * a0[b] + w_1 * y1 * a1[b] + w_2 * y2 * a2[b] + w_3 * y3 * a3[b]
+                    )
                 for a in range(q):
                     s0 = w_0 * a0[a]
                     s1 = w_1 * a1[a]

@@ -58,8 +58,17 @@ def agreements(start: Any, item: Any, worker: Any, label: Any, first: Any, order
     """
     W, size = len(first) - 1, 1024
     shared, agreed, met = np.zeros(W), np.zeros(W), np.empty(W, np.int64)
-    i, j, count, same = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size), np.empty(size)
-    store, said, full = np.empty(len(worker), np.int64), np.empty(len(worker), np.int64), start[:-1].copy()
+    i, j, count, same = (
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size),
+        np.empty(size),
+    )
+    store, said, full = (
+        np.empty(len(worker), np.int64),
+        np.empty(len(worker), np.int64),
+        start[:-1].copy(),
+    )
     pairs = 0
     for w in range(W - 1, -1, -1):
         seen = 0
@@ -78,7 +87,12 @@ def agreements(start: Any, item: Any, worker: Any, label: Any, first: Any, order
             full[at] += 1
         if pairs + seen > size:
             size = 2 * (pairs + seen)
-            more = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size), np.empty(size)
+            more = (
+                np.empty(size, np.int64),
+                np.empty(size, np.int64),
+                np.empty(size),
+                np.empty(size),
+            )
             more[0][:pairs], more[1][:pairs], more[2][:pairs], more[3][:pairs] = (
                 i[:pairs],
                 j[:pairs],
@@ -152,7 +166,9 @@ def coin_step(start: Any, worker: Any, label: Any, prior: Any, gain: Any, q: Any
 
 
 @njit(cache=True)
-def table_step(start: Any, worker: Any, label: Any, prior: Any, table: Any, q: Any, counts: Any) -> Any:
+def table_step(
+    start: Any, worker: Any, label: Any, prior: Any, table: Any, q: Any, counts: Any
+) -> Any:
     """One step with ``table[w, l, c]``, log chance that worker w says l when c is true; return the mean change of q
     and its entropy.
 
@@ -214,7 +230,9 @@ def _digamma(x: float) -> Any:
         found -= 1.0 / x
         x += 1.0
     y = 1.0 / (x * x)
-    series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
+    series = y * (
+        1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760))))
+    )
     return found + np.log(x) - 0.5 / x - series
 
 
@@ -231,7 +249,10 @@ def _digamma_sum(counts: Any, a: float) -> Any:
             z = 1.0 / x
             y = z * z
             found -= 0.5 * z
-            found -= y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
+            found -= y * (
+                1 / 12
+                - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760))))
+            )
             product *= x
             met += 1
             if met & 15 == 0:
@@ -259,7 +280,11 @@ def learn_strength(counts: Any, prior: Any, steps: int, least: float, most: floa
             size = prior[:, c].sum()
             down = _digamma(0.5 * L + size) - _digamma(size) + _digamma_sum(totals, size)
             for l in range(L):
-                up[l] = _digamma(0.5 + prior[l, c]) - _digamma(prior[l, c]) + _digamma_sum(counts[:, l, c], prior[l, c])
+                up[l] = (
+                    _digamma(0.5 + prior[l, c])
+                    - _digamma(prior[l, c])
+                    + _digamma_sum(counts[:, l, c], prior[l, c])
+                )
             for l in range(L):
                 prior[l, c] *= (max(up[l], 1e-12) / max(down, 1e-12)) ** 2
             size = prior[:, c].sum()
@@ -296,7 +321,9 @@ def _for_one(table: Any, w: Any, l: Any, coin: bool) -> Any:
 
 
 @njit(cache=True)
-def left_out(start: Any, worker: Any, label: Any, prior: Any, table: Any, coin: bool, out: Any) -> None:
+def left_out(
+    start: Any, worker: Any, label: Any, prior: Any, table: Any, coin: bool, out: Any
+) -> None:
     """``out[t, c]``: log odds of the truth of answer t's item when that answer is set aside, largest 0.
 
     ``table`` is (W, k, k), or (W, 1, 1) with the one-coin gains when `coin`.
@@ -395,7 +422,9 @@ def _slope(right: Any, other: float, a: float, b: float, s: float) -> tuple[floa
 
 
 @njit(cache=True)
-def skill_moments(first: Any, right: Any, other: float, a: float, b: float, mean: Any, deviation: Any) -> None:
+def skill_moments(
+    first: Any, right: Any, other: float, a: float, b: float, mean: Any, deviation: Any
+) -> None:
     r"""Mean and standard deviation of each worker's skill s under
 
     .. math:: s^{a-1} (1-s)^{b-1} \prod_t [r_t s + (1 - r_t) o (1 - s)],
@@ -424,11 +453,15 @@ def skill_moments(first: Any, right: Any, other: float, a: float, b: float, mean
         telling = a + b  # answers, each by how far the others' are certain of it
         for t in range(len(r)):
             telling += (2.0 * r[t] - 1.0) ** 2
-        reach = max(6.0 / np.sqrt(max(curve, 36.0)), 2.0 / np.sqrt(telling))  # at a border the curve misleads
+        reach = max(
+            6.0 / np.sqrt(max(curve, 36.0)), 2.0 / np.sqrt(telling)
+        )  # at a border the curve misleads
         near, far = max(1e-9, s - reach), min(1.0 - 1e-9, s + reach)
         for g in range(points):
             x = near + (far - near) * NODES[g]
-            density[g] = (a - 1.0) * np.log(x) + (b - 1.0) * np.log(1.0 - x) + _log_product(r, other, x)
+            density[g] = (
+                (a - 1.0) * np.log(x) + (b - 1.0) * np.log(1.0 - x) + _log_product(r, other, x)
+            )
         top, total, one, two = density.max(), 0.0, 0.0, 0.0
         for g in range(points):
             x = near + (far - near) * NODES[g] - s

@@ -133,7 +133,9 @@ def tightened(high, scale, symmetric, touched, size, first, place, start, count,
     low = 0.0
     for _ in range(ATTEMPTS):
         t = 0.5 * (low + high)
-        if below(t, scale, symmetric, touched, size, first, place, start, count, net, pool, weight, C):
+        if below(
+            t, scale, symmetric, touched, size, first, place, start, count, net, pool, weight, C
+        ):
             high = t + SLACK
         else:
             low = t

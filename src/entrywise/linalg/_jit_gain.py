@@ -119,7 +119,9 @@ def _look(u, Cu, Pu, V, Cv, Pv, short, X, row_gain, row_var, col_gain, col_var, 
     for t in range(length):
         j = max(short[t], 0)
         g0 = g1 = g2 = g3 = v0 = v1 = v2 = v3 = 0.0
-        for k in range(0, s - rest, 4):  # four sums at once: without them each addition waits for the one before
+        for k in range(
+            0, s - rest, 4
+        ):  # four sums at once: without them each addition waits for the one before
             g0 += form[0, k] * Pv[j, k]
             g1 += form[0, k + 1] * Pv[j, k + 1]
             g2 += form[0, k + 2] * Pv[j, k + 2]
@@ -175,8 +177,12 @@ def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slac
             if best[i] < level or best[i] == 0.0:
                 continue
             _product(Cu[i], M[i], Pu, A, B, T)
-            _look(U[i], Cu[i], Pu, V, Cv, Pv, short[i], X, row_gain, row_var, col_gain, col_var, form)
-            best[i], at = _best(short[i], price[i], row_gain, row_var, col_gain, col_var, s2, money, rate)
+            _look(
+                U[i], Cu[i], Pu, V, Cv, Pv, short[i], X, row_gain, row_var, col_gain, col_var, form
+            )
+            best[i], at = _best(
+                short[i], price[i], row_gain, row_var, col_gain, col_var, s2, money, rate
+            )
             while at >= 0 and best[i] >= level and count < most:
                 j = short[i, at]
                 money -= price[i, at] * (1.0 - 1e-12)
@@ -193,7 +199,9 @@ def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slac
                         y[t] += x[a] * X[a, t]
                         z[t] += w[a] * X[a, t]
                 for t in range(length):
-                    row_gain[t] = max(row_gain[t] + y[t] * (square * y[t] - 2.0 * inverse * z[t]), 0.0)
+                    row_gain[t] = max(
+                        row_gain[t] + y[t] * (square * y[t] - 2.0 * inverse * z[t]), 0.0
+                    )
                     row_var[t] = max(row_var[t] - y[t] * y[t] * inverse, 0.0)
                 _lower(Cu[i], x, inverse)
                 if not by_sum:
@@ -207,7 +215,9 @@ def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slac
                         s += 1
                 _lower(Cv[j], x, inverse)
                 _lower(N[j], U[i], 1.0)
-                best[i], at = _best(short[i], price[i], row_gain, row_var, col_gain, col_var, s2, money, rate)
+                best[i], at = _best(
+                    short[i], price[i], row_gain, row_var, col_gain, col_var, s2, money, rate
+                )
         top = best.max()
         if top == 0.0:
             break

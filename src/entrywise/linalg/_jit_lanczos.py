@@ -149,7 +149,9 @@ def decide(
     old, cur, new = x[0], x[1], x[2]
     tally[DECISIONS] += 1
     c2, c0 = (1.0, 0.0) if symmetric else (0.0, 1.0)
-    d1, d2, d0 = (1.0 - y * margin, 1.0 + y * margin, 0.0) if symmetric else (1.0, 0.0, 1.0 + y * margin)
+    d1, d2, d0 = (
+        (1.0 - y * margin, 1.0 + y * margin, 0.0) if symmetric else (1.0, 0.0, 1.0 + y * margin)
+    )
     sign, above = 0, 0
     if margin == 0.0 or y == 0:
         above = y  # nothing more to find out
@@ -161,7 +163,9 @@ def decide(
             if out[LOW_PLUS] >= d0:
                 above = 1
             if y != 1 or above == 1:
-                share = min(1.0, max(0.0, (high - a) / (high - low)))  # the rule of both ends, with no step
+                share = min(
+                    1.0, max(0.0, (high - a) / (high - low))
+                )  # the rule of both ends, with no step
                 d[0], d[1] = low, high
                 z[0], z[1] = np.sqrt(share), np.sqrt(1.0 - share)
                 tally[NODES] = 2
@@ -177,7 +181,9 @@ def decide(
     for k in range(MOST):
         steps = k + 1
         reach = n
-        n, edges = multiply(cur, new, n, scale, symmetric, start, count, net, pool, weight, stamp, tick, touched)
+        n, edges = multiply(
+            cur, new, n, scale, symmetric, start, count, net, pool, weight, stamp, tick, touched
+        )
         tally[EDGES] += edges
         a = 0.0
         for q in range(reach):
@@ -202,8 +208,12 @@ def decide(
                 d_low = a - low - previous * previous / d_low
                 d_high = a - high - previous * previous / d_high
             beta[k] = b
-            out[LOW_PLUS], out[LOW_MINUS] = rule(alpha, beta, k + 1, low + norm / d_low, True, symmetric, d, e, z)
-            out[UP_PLUS], out[UP_MINUS] = rule(alpha, beta, k + 1, high + norm / d_high, True, symmetric, d_up, e, z_up)
+            out[LOW_PLUS], out[LOW_MINUS] = rule(
+                alpha, beta, k + 1, low + norm / d_low, True, symmetric, d, e, z
+            )
+            out[UP_PLUS], out[UP_MINUS] = rule(
+                alpha, beta, k + 1, high + norm / d_high, True, symmetric, d_up, e, z_up
+            )
             tally[NODES] = k + 2
         out[LOW] = out[LOW_PLUS] - c2 * out[LOW_MINUS] - c0
         out[UP] = out[UP_PLUS] - c2 * out[UP_MINUS] - c0

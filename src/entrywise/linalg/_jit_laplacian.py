@@ -222,7 +222,12 @@ def eliminate(n: Any, start: Any, to: Any, weight: Any, back: Any, seed: Any) ->
     pivot = np.zeros(n)
     mark = np.full(n, -1, np.int32)
     space = 64
-    value, node, slot, total = np.empty(space), np.empty(space, np.int32), np.empty(space, np.int32), np.empty(space)
+    value, node, slot, total = (
+        np.empty(space),
+        np.empty(space, np.int32),
+        np.empty(space, np.int32),
+        np.empty(space),
+    )
     state = np.uint64(seed) * np.uint64(2654435769) + np.uint64(88172645463325252)
     end = 0
     lowest = 0
@@ -272,7 +277,9 @@ def eliminate(n: Any, start: Any, to: Any, weight: Any, back: Any, seed: Any) ->
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
-            draw = total[a] + (state >> np.uint64(11)) * (1.0 / 9007199254740992.0) * (sum_ - total[a])
+            draw = total[a] + (state >> np.uint64(11)) * (1.0 / 9007199254740992.0) * (
+                sum_ - total[a]
+            )
             low, high = a + 1, count - 1
             while low < high:  # the first heavier neighbour whose running total reaches the draw
                 middle = (low + high) // 2
@@ -281,7 +288,10 @@ def eliminate(n: Any, start: Any, to: Any, weight: Any, back: Any, seed: Any) ->
                 else:
                     high = middle
             j, k = node[a], node[low]
-            s, t = slot[a], back[slot[a]]  # t stays in j's list, s moves to k's: they now are the edge (j, k)
+            s, t = (
+                slot[a],
+                back[slot[a]],
+            )  # t stays in j's list, s moves to k's: they now are the edge (j, k)
             w = f * (1.0 - f) * left
             to[t], weight[t], back[t] = k, w, s
             to[s], weight[s], back[s] = j, w, t
@@ -325,7 +335,9 @@ def by_component(order: Any, part: Any, parts: Any) -> Any:
 
 
 @njit(cache=True)
-def reorder_factor(nodes: Any, step: Any, place: Any, first: Any, rows: Any, share: Any, pivot: Any) -> Any:
+def reorder_factor(
+    nodes: Any, step: Any, place: Any, first: Any, rows: Any, share: Any, pivot: Any
+) -> Any:
     """Return the factor with steps in the order of `nodes` and neighbours named by their place there."""
     n = len(nodes)
     first2 = np.empty(n + 1, np.int64)
@@ -364,7 +376,9 @@ def reorder_graph(nodes: Any, place: Any, start: Any, to: Any, weight: Any) -> A
 
 
 @njit(cache=True)
-def apply_factor(a: Any, b: Any, first: Any, rows: Any, share: Any, pivot: Any, r: Any, z: Any) -> Any:
+def apply_factor(
+    a: Any, b: Any, first: Any, rows: Any, share: Any, pivot: Any, r: Any, z: Any
+) -> Any:
     """Put into z[a:b] what the factor makes of r[a:b]: forward, pivots, backward."""
     for v in range(a, b):
         z[v] = r[v]
@@ -400,7 +414,9 @@ def multiply(a: Any, b: Any, start: Any, to: Any, weight: Any, x: Any, y: Any) -
 
 
 @njit(cache=True)
-def _precondition(jacobi: Any, a: Any, b: Any, first: Any, rows: Any, share: Any, pivot: Any, r: Any, z: Any) -> Any:
+def _precondition(
+    jacobi: Any, a: Any, b: Any, first: Any, rows: Any, share: Any, pivot: Any, r: Any, z: Any
+) -> Any:
     if jacobi:
         for v in range(a, b):
             z[v] = r[v] / pivot[v] if pivot[v] > 0.0 else 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from entrywise.queries import Array
+from entrywise.types import Array
 
 
 @njit(cache=True)
@@ -66,7 +66,9 @@ def add_short(
 
 
 @njit(cache=True)
-def add_long(first: NDArray[np.int64], attributes: NDArray[np.int32], values: Array, weights: Array, T: Array) -> None:
+def add_long(
+    first: NDArray[np.int64], attributes: NDArray[np.int32], values: Array, weights: Array, T: Array
+) -> None:
     """Add weighted samples of any length: each row of T gathers the samples that show its attribute."""
     d, n = T.shape[0], len(first) - 1
     start = np.zeros(d + 1, np.int64)

@@ -19,7 +19,12 @@ def left_out(P, s, M, cross, alone, outside, penalties):
     m, k = P.shape
     error = np.zeros(len(penalties))
     g = np.empty((k, _WIDTH))
-    slope, square, kept, total = np.empty(_WIDTH), np.empty(_WIDTH), np.empty(_WIDTH), np.empty(_WIDTH)
+    slope, square, kept, total = (
+        np.empty(_WIDTH),
+        np.empty(_WIDTH),
+        np.empty(_WIDTH),
+        np.empty(_WIDTH),
+    )
     for start in range(0, len(penalties), _WIDTH):
         w = min(_WIDTH, len(penalties) - start)
         here = penalties[start : start + w]

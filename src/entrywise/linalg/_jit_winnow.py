@@ -29,7 +29,21 @@ from entrywise.linalg._jit_lanczos import (
 )
 
 # integers of a memory
-USED, VERTICES, EVENTS, UPDATES, SINCE, RESTARTS, UP_ROW, UP_COL, DOWN_ROW, DOWN_COL, TIGHTENED, NEXT, VAIN = range(13)
+(
+    USED,
+    VERTICES,
+    EVENTS,
+    UPDATES,
+    SINCE,
+    RESTARTS,
+    UP_ROW,
+    UP_COL,
+    DOWN_ROW,
+    DOWN_COL,
+    TIGHTENED,
+    NEXT,
+    VAIN,
+) = range(13)
 N_INTS = 13
 # floats of a memory
 GAMMA, TRACE, LOWEST, HIGHEST = range(4)
@@ -40,8 +54,12 @@ N_FLOATS = 4
 def span(symmetric, gamma, ints, floats):
     """Interval that holds the spectrum: ends moved by each update, degrees, and the trace of exp(S) above."""
     trace = floats[TRACE]
-    if symmetric:  # |A| <= gamma sqrt(largest row sum * largest column sum); 2 cosh(top) + N - 2 <= trace
-        most = gamma * np.sqrt(float(ints[UP_ROW] + ints[DOWN_ROW]) * float(ints[UP_COL] + ints[DOWN_COL]))
+    if (
+        symmetric
+    ):  # |A| <= gamma sqrt(largest row sum * largest column sum); 2 cosh(top) + N - 2 <= trace
+        most = gamma * np.sqrt(
+            float(ints[UP_ROW] + ints[DOWN_ROW]) * float(ints[UP_COL] + ints[DOWN_COL])
+        )
         top = min(most, np.arccosh(max(1.0, 0.5 * (trace - ints[VERTICES] + 2.0))), floats[HIGHEST])
         top = top * (1.0 + 1e-12) + 1e-12
         return -top, top
@@ -59,11 +77,15 @@ def tighten(symmetric, start, count, net, pool, weight, touched, ints, floats):
     place = np.empty(len(count), np.int32)
     size, first = halves(touched, len(count), place, start, count, pool)
     gamma = floats[GAMMA]
-    pause = int(min(wait(touched, size, first, count) * 2.0 ** ints[VAIN], 1e15))  # longer where it was in vain
+    pause = int(
+        min(wait(touched, size, first, count) * 2.0 ** ints[VAIN], 1e15)
+    )  # longer where it was in vain
     if ints[SINCE] - ints[TIGHTENED] >= pause:
         _, before = span(symmetric, gamma, ints, floats)
         scale = gamma if symmetric else 0.5 * gamma
-        high = tightened(before, scale, symmetric, touched, size, first, place, start, count, net, pool, weight)
+        high = tightened(
+            before, scale, symmetric, touched, size, first, place, start, count, net, pool, weight
+        )
         floats[HIGHEST] = high
         if symmetric:
             floats[LOWEST] = -high
@@ -108,7 +130,9 @@ def add(w, t, y, start, count, room, pool, weight, ints):
 
 
 @njit(cache=True)
-def insert(u, v, y, delta, end, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats):
+def insert(
+    u, v, y, delta, end, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats
+):
     """Add an update at (u, v) of sign y to the graph; `delta` goes to the bound on the trace, `end` is a new end."""
     for w in (u, v):
         if count[w] == 0:
@@ -195,7 +219,24 @@ def follow(
                 end = moved(small[UP_NODES], small[UP_ROOTS], tally[NODES], gamma, high, 1.0)
             else:
                 end = -moved(small[LOW_NODES], small[LOW_ROOTS], tally[NODES], gamma, -low, -1.0)
-            insert(u, v, y, delta, end, symmetric, start, count, room, net, ups, downs, pool, weight, ints, floats)
+            insert(
+                u,
+                v,
+                y,
+                delta,
+                end,
+                symmetric,
+                start,
+                count,
+                room,
+                net,
+                ups,
+                downs,
+                pool,
+                weight,
+                ints,
+                floats,
+            )
             ints[SINCE] += 1
             if ints[SINCE] >= ints[NEXT]:
                 tighten(symmetric, start, count, net, pool, weight, touched, ints, floats)

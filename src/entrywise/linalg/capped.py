@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 
 def project(log_u: Array, k: int) -> Array:

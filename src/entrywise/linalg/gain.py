@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.linalg.variational import one_blas_thread
-from entrywise.queries import Array, Indices
 from entrywise.results import LowRank
+from entrywise.types import Array, Indices
 
 BLOCK = 1 << 20  # cells scored at once
 
@@ -55,7 +55,9 @@ class Gains:
         U[:, :-1], V[:, :-1] = fit.left, fit.right
         a, b = np.triu_indices(q)
         if by_sum:
-            s = V.sum(axis=0) - np.stack([np.bincount(rows, V[cols, k], m) for k in range(q)], axis=1)
+            s = V.sum(axis=0) - np.stack(
+                [np.bincount(rows, V[cols, k], m) for k in range(q)], axis=1
+            )
             M = s[:, a] * s[:, b]
         else:
             M = (V.T @ V)[a, b] - packed_sums(rows, cols, V, m)
@@ -129,7 +131,10 @@ class Gains:
 
     def _row_blocks(self) -> list[Indices]:
         step = max(1, BLOCK // len(self.V))
-        return [np.arange(start, min(start + step, len(self.U))) for start in range(0, len(self.U), step)]
+        return [
+            np.arange(start, min(start + step, len(self.U)))
+            for start in range(0, len(self.U), step)
+        ]
 
     def pick(
         self,
@@ -154,12 +159,28 @@ class Gains:
                 cost = price(rows)
                 rate /= cost
                 rate[~is_open(rows) | (cost > money)] = -1.0
-                top = np.argpartition(rate, n - length)[:, n - length :] if length < n else np.arange(n)[None, :]
+                top = (
+                    np.argpartition(rate, n - length)[:, n - length :]
+                    if length < n
+                    else np.arange(n)[None, :]
+                )
                 top = np.broadcast_to(top, (len(rows), length))
                 short[rows] = np.where(np.take_along_axis(rate, top, axis=1) > 0, top, -1)
                 prices[rows] = np.take_along_axis(np.broadcast_to(cost, rate.shape), top, axis=1)
         return buy_greedily(  # type: ignore[no-any-return]
-            self.U, self.V, self.Cu, self.Cv, self.M, self.N, self.s2, short, prices, money, most, self.by_sum, slack
+            self.U,
+            self.V,
+            self.Cu,
+            self.Cv,
+            self.M,
+            self.N,
+            self.s2,
+            short,
+            prices,
+            money,
+            most,
+            self.by_sum,
+            slack,
         )
 
 

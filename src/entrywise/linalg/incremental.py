@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.linalg.lanczos import GrowingExponential, Signs
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 TIE = 1e-12  # values of exp(S) drift by 1e-14 or so; closer to the threshold than this is a tie
 MOST = 60  # columns of U
@@ -78,7 +78,13 @@ class IncrementalExponential(GrowingExponential):
         k = self.events
         self._make_room(self.n_vertices + 2)
         self._make_log(k + 1)
-        self._log_u[k], self._log_v[k], self._log_y[k], self._log_delta[k], self._log_end[k] = u, v, y, delta, np.nan
+        self._log_u[k], self._log_v[k], self._log_y[k], self._log_delta[k], self._log_end[k] = (
+            u,
+            v,
+            y,
+            delta,
+            np.nan,
+        )
         self._insert_events(k, k + 1, self.n_vertices)
 
     def _widen(self, n: int) -> None:
@@ -102,7 +108,11 @@ class IncrementalExponential(GrowingExponential):
             norm = float(np.linalg.norm(r))
             F = _difference(T[: k + 1, : k + 1], w)
             last = float(np.abs(F[:, -1]).max())
-            if k + 1 == U.shape[1] or norm <= 1e-14 or (k > 2 and last * norm <= 1e-16 * float(np.abs(F).max())):
+            if (
+                k + 1 == U.shape[1]
+                or norm <= 1e-14
+                or (k > 2 and last * norm <= 1e-16 * float(np.abs(F).max()))
+            ):
                 break
             U[:, k + 1] = r / norm
             T[k, k + 1] = T[k + 1, k] = norm

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from entrywise.queries import Array
+from entrywise.types import Array
 
 
 def joint_cost(m: int, n: int, q: int) -> float:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 Signs = NDArray[np.int8]
 LOG = (
@@ -55,7 +55,9 @@ class GrowingExponential:
         Vertices numbered so far (the two unknown ones not counted).
     """
 
-    def __init__(self, gamma: float, *, symmetric: bool = False, margin: float = 0.0, doubling: bool = False) -> None:
+    def __init__(
+        self, gamma: float, *, symmetric: bool = False, margin: float = 0.0, doubling: bool = False
+    ) -> None:
         self.symmetric, self.margin, self.doubling = symmetric, margin, doubling
         self.start_gamma = gamma
         self.n_vertices = 0
@@ -65,8 +67,14 @@ class GrowingExponential:
         self._tally = np.zeros(6, np.int64)
         self._pool, self._weight = np.zeros(256, np.int32), np.zeros(256, np.int32)
         self._start = np.zeros(0, np.int64)
-        self._count, self._room, self._net, self._ups, self._downs = (np.zeros(0, np.int32) for _ in range(5))
-        self._x, self._stamp, self._touched = np.zeros((3, 0)), np.zeros(0, np.int64), np.zeros(0, np.int32)
+        self._count, self._room, self._net, self._ups, self._downs = (
+            np.zeros(0, np.int32) for _ in range(5)
+        )
+        self._x, self._stamp, self._touched = (
+            np.zeros((3, 0)),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int32),
+        )
         self._small, self._out = np.zeros((7, 80)), np.zeros(6)
         self._log_u, self._log_v = np.zeros(0, np.int32), np.zeros(0, np.int32)
         self._log_y, self._log_delta, self._log_end = np.zeros(0, np.int8), np.zeros(0), np.zeros(0)
@@ -137,7 +145,9 @@ class GrowingExponential:
             S[w - 2, self._pool[here] - 2] = self._weight[here]
         if self.symmetric:
             return self.gamma * S
-        S[np.arange(self.n_vertices), np.arange(self.n_vertices)] += self._net[2 : self.n_vertices + 2]
+        S[np.arange(self.n_vertices), np.arange(self.n_vertices)] += self._net[
+            2 : self.n_vertices + 2
+        ]
         return 0.5 * self.gamma * S
 
     # predicting and learning
@@ -207,18 +217,24 @@ class GrowingExponential:
 
     def copy(self, length: int) -> GrowingExponential:
         """Return a new object as this one was after its first `length` events."""
-        new = GrowingExponential(self.start_gamma, symmetric=self.symmetric, margin=self.margin, doubling=self.doubling)
+        new = GrowingExponential(
+            self.start_gamma, symmetric=self.symmetric, margin=self.margin, doubling=self.doubling
+        )
         new.replay(self.log(length))
         return new
 
     # memory
 
-    def _to_the_end(self, go: Callable[[int, int], tuple[int, int]], at: int, end: int, seen: int) -> None:
+    def _to_the_end(
+        self, go: Callable[[int, int], tuple[int, int]], at: int, end: int, seen: int
+    ) -> None:
         while True:
             at, seen = go(at, seen)
             if at >= end:
                 return
-            self._pool, self._weight = (np.concatenate([x, np.zeros_like(x)]) for x in (self._pool, self._weight))
+            self._pool, self._weight = (
+                np.concatenate([x, np.zeros_like(x)]) for x in (self._pool, self._weight)
+            )
 
     def _make_room(self, n: int) -> None:
         have = len(self._start)

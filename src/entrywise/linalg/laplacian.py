@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
-JACOBI_STEPS = 60  # the diagonal alone is tried first, and kept where it converges within this many iterations
+JACOBI_STEPS = (
+    60  # the diagonal alone is tried first, and kept where it converges within this many iterations
+)
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 
 
@@ -70,7 +72,9 @@ class Laplacian:
     array([1.25])
     """
 
-    def __init__(self, n: int, i: ArrayLike, j: ArrayLike, weights: ArrayLike = 1.0, *, seed: int = 0) -> None:
+    def __init__(
+        self, n: int, i: ArrayLike, j: ArrayLike, weights: ArrayLike = 1.0, *, seed: int = 0
+    ) -> None:
         self.n = int(n)
         self.i, self.j = np.asarray(i, np.int64), np.asarray(j, np.int64)
         self.weights = np.array(np.broadcast_to(np.asarray(weights, np.float64), self.i.shape))
@@ -80,18 +84,24 @@ class Laplacian:
         if self.n < 1 or self.n > 2**31 - 1:
             raise ParameterError(f"n of a Laplacian must be in 1..2^31 - 1, got {n}")
         if self.i.ndim != 1 or self.i.shape != self.j.shape:
-            raise ParameterError(f"i and j must be flat and equally long, got {self.i.shape} and {self.j.shape}")
+            raise ParameterError(
+                f"i and j must be flat and equally long, got {self.i.shape} and {self.j.shape}"
+            )
         if len(self.i):
             low, high = min(self.i.min(), self.j.min()), max(self.i.max(), self.j.max())
             if low < 0 or high >= self.n:
-                raise ParameterError(f"nodes must be in 0..{self.n - 1}, got {low if low < 0 else high}")
+                raise ParameterError(
+                    f"nodes must be in 0..{self.n - 1}, got {low if low < 0 else high}"
+                )
             if np.any(self.i == self.j):
                 raise ParameterError(
                     f"edges must join two nodes, node {self.i[self.i == self.j][0]} is joined to itself"
                 )
             if not np.all(np.isfinite(self.weights) & (self.weights > 0)):
                 bad = self.weights[~(np.isfinite(self.weights) & (self.weights > 0))][0]
-                raise ParameterError(f"weights must be finite and above 0, got {bad}; leave such edges out")
+                raise ParameterError(
+                    f"weights must be finite and above 0, got {bad}; leave such edges out"
+                )
 
     @cached_property
     def _forest(self) -> tuple[Tree, Indices, int]:
@@ -190,7 +200,9 @@ class Laplacian:
         mean = np.bincount(part, x, count) / np.bincount(part, minlength=count)
         return np.asarray(x - mean[part])
 
-    def solve(self, b: ArrayLike, rtol: float = 1e-8, *, method: str = "auto", most: int = 500) -> Array:
+    def solve(
+        self, b: ArrayLike, rtol: float = 1e-8, *, method: str = "auto", most: int = 500
+    ) -> Array:
         """Return L^+ b, the solution of mean zero in each component.
 
         Parameters
@@ -206,12 +218,16 @@ class Laplacian:
         from entrywise.linalg import _jit_laplacian as jit
 
         if method not in ("auto", "cholesky", "jacobi"):
-            raise ParameterError(f"method of solve must be auto, cholesky or jacobi, got {method!r}")
+            raise ParameterError(
+                f"method of solve must be auto, cholesky or jacobi, got {method!r}"
+            )
         B = np.asarray(b, np.float64)
         if B.shape[:1] != (self.n,) or B.ndim > 2:
             raise ParameterError(f"the right side must have {self.n} rows, got shape {B.shape}")
         if B.ndim == 2:
-            return np.column_stack([self.solve(column, rtol, method=method, most=most) for column in B.T])
+            return np.column_stack(
+                [self.solve(column, rtol, method=method, most=most) for column in B.T]
+            )
         if method == "jacobi" or (method == "auto" and self._jacobi is not False):
             steps = most if method == "jacobi" else JACOBI_STEPS
             found = self._solve(jit, self._plain, True, B, rtol, steps)
@@ -222,7 +238,9 @@ class Laplacian:
 
     def _solve(self, jit: Any, ready: Any, jacobi: bool, b: Array, rtol: float, most: int) -> Array:
         nodes, begin, graph, factor = ready
-        x, self.iterations, self.reached = jit.conjugate_gradients(jacobi, begin, *graph, *factor, b[nodes], rtol, most)
+        x, self.iterations, self.reached = jit.conjugate_gradients(
+            jacobi, begin, *graph, *factor, b[nodes], rtol, most
+        )
         found = np.empty(self.n)
         found[nodes] = x
         return found
@@ -265,7 +283,10 @@ class Laplacian:
             G = self.inverse()
             R = G[u, u] + G[v, v] - 2.0 * G[u, v]
         elif len(named) < len(u):
-            at_u, at_v = np.asarray(np.searchsorted(named, u)), np.asarray(np.searchsorted(named, v))
+            at_u, at_v = (
+                np.asarray(np.searchsorted(named, u)),
+                np.asarray(np.searchsorted(named, v)),
+            )
             own, cross = np.empty(len(named)), np.empty(len(u))
             for k, node in enumerate(named):
                 x = self._response(node, -1, rtol)
@@ -290,8 +311,14 @@ class Laplacian:
 
     def inverse(self) -> Array:
         """Return an inverse up to a constant in each component, of shape (n, n): for small graphs."""
-        L = np.diag(np.bincount(np.r_[self.i, self.j], np.r_[self.weights, self.weights], self.n).astype(np.float64))
-        np.subtract.at(L, (np.r_[self.i, self.j], np.r_[self.j, self.i]), np.r_[self.weights, self.weights])
+        L = np.diag(
+            np.bincount(np.r_[self.i, self.j], np.r_[self.weights, self.weights], self.n).astype(
+                np.float64
+            )
+        )
+        np.subtract.at(
+            L, (np.r_[self.i, self.j], np.r_[self.j, self.i]), np.r_[self.weights, self.weights]
+        )
         part = self.components[1]
         typical = float(np.median(L.diagonal()[L.diagonal() > 0])) if len(self.i) else 1.0
         L += (part[:, None] == part[None, :]) * (typical / np.bincount(part)[part])

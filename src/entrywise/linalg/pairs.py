@@ -11,7 +11,6 @@ round-off: it is moved exactly when two states are merged. Memory is 4 d^2 numbe
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -19,11 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from entrywise import npz
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.queries import Array
-from entrywise.results import write_whole
+from entrywise.types import Array
 
-DENSE_SHARE = 0.2  # above this share of attributes seen, three matrix products beat the walk over pairs
+DENSE_SHARE = (
+    0.2  # above this share of attributes seen, three matrix products beat the walk over pairs
+)
 SHORT = 200  # pairs a sample up to which sorting the tails beats gathering them
 ROOM = 2**21  # pairs sorted at once
 
@@ -51,7 +52,9 @@ class PairSums:
         if d < 1:
             raise ParameterError(f"d of PairSums must be at least 1, got {d}")
         self.d, self.centered = d, centered
-        self.T = np.zeros((d, d, 4 if centered else 2))  # upper triangle: product, count, first, second
+        self.T = np.zeros(
+            (d, d, 4 if centered else 2)
+        )  # upper triangle: product, count, first, second
         self.shift = np.zeros(d)
         self.samples = 0.0  # weight of all samples, those that show nothing included
         self.rows = 0  # how many they were
@@ -68,7 +71,9 @@ class PairSums:
         m = X.shape[0]
         w = None if weights is None else np.asarray(weights, dtype=np.float64)
         if w is not None and (w.shape != (m,) or not np.all(np.isfinite(w) & (w >= 0))):
-            raise ParameterError(f"weights must be {m} finite numbers not below 0, got shape {w.shape}")
+            raise ParameterError(
+                f"weights must be {m} finite numbers not below 0, got shape {w.shape}"
+            )
         if not isinstance(X, np.ndarray):
             if self.centered and self.rows == 0:
                 self._aim(X[: 2**15])
@@ -91,7 +96,9 @@ class PairSums:
             total = np.bincount(X.indices, weights=X.data, minlength=self.d)
         self.shift = total / np.maximum(count, 1)
 
-    def _add_sparse(self, ptr: NDArray[Any], idx: NDArray[Any], val: Array, w: Array | None) -> None:
+    def _add_sparse(
+        self, ptr: NDArray[Any], idx: NDArray[Any], val: Array, w: Array | None
+    ) -> None:
         from entrywise.linalg._jit_pairs import add_long, add_short
 
         length = np.diff(ptr)
@@ -146,7 +153,9 @@ class PairSums:
                 self.T[:, :, 2] += mean[:, None]
                 self.T[:, :, 3] += mean
             return
-        M = seen.astype(np.float32) if w is None else seen * root  # whole numbers below 2^24: exact in float32
+        M = (
+            seen.astype(np.float32) if w is None else seen * root
+        )  # whole numbers below 2^24: exact in float32
         self.T[:, :, 1] += M.T @ M
         if self.centered:
             A = Z.T @ (seen.astype(np.float64) if w is None else M)
@@ -168,13 +177,17 @@ class PairSums:
     def firsts(self) -> Array:
         """Return the sums of x_i over the samples that show both i and j, shape (d, d), about the origin."""
         if not self.centered:
-            raise ParameterError("these sums were kept without means; make PairSums(d, centered=True)")
+            raise ParameterError(
+                "these sums were kept without means; make PairSums(d, centered=True)"
+            )
         return _both(self.T) + self.shift[:, None] * self.counts()
 
     def about(self, mean: Array) -> Array:
         """Return the sums of (x_i - mean_i)(x_j - mean_j), shape (d, d)."""
         if not self.centered:
-            raise ParameterError("these sums were kept without means; make PairSums(d, centered=True)")
+            raise ParameterError(
+                "these sums were kept without means; make PairSums(d, centered=True)"
+            )
         gap = mean - self.shift
         A = _both(self.T)
         return _mirror(self.T[:, :, 0]) - A * gap - (A * gap).T + self.counts() * np.outer(gap, gap)
@@ -184,7 +197,10 @@ class PairSums:
         count = np.diagonal(self.T[:, :, 1])
         if not self.centered:
             return np.zeros(self.d)
-        return np.asarray(self.shift * (count > 0) + np.diagonal(self.T[:, :, 2]) / np.where(count > 0, count, 1.0))
+        return np.asarray(
+            self.shift * (count > 0)
+            + np.diagonal(self.T[:, :, 2]) / np.where(count > 0, count, 1.0)
+        )
 
     def merge(self, other: PairSums) -> PairSums:
         """Return the sums of both streams; neither is changed."""
@@ -218,7 +234,11 @@ class PairSums:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state as named arrays."""
         numbers = np.array([self.samples, self.rows, self.short, self.largest])
-        return {"pair_sums": self.T.copy(), "pair_shift": self.shift.copy(), "pair_numbers": numbers}
+        return {
+            "pair_sums": self.T.copy(),
+            "pair_shift": self.shift.copy(),
+            "pair_numbers": numbers,
+        }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PairSums:
@@ -228,21 +248,24 @@ class PairSums:
         found.d, found.centered, found.T = T.shape[0], T.shape[2] == 4, T
         found.shift = np.array(arrays["pair_shift"], dtype=np.float64)
         samples, rows, short, largest = np.asarray(arrays["pair_numbers"]).tolist()
-        found.samples, found.rows, found.short, found.largest = samples, int(rows), int(short), largest
+        found.samples, found.rows, found.short, found.largest = (
+            samples,
+            int(rows),
+            int(short),
+            largest,
+        )
         return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to an npz file, whole or not at all."""
-        data = io.BytesIO()
-        np.savez_compressed(data, **self.arrays())  # type: ignore[arg-type]
-        write_whole(path, data.getvalue())
+        npz.save(path, self.arrays(), {})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PairSums:
         """Return the state that :meth:`save` wrote."""
+        _, arrays = npz.unpack(path, "pair sums")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                return cls.from_arrays(file)
+            return cls.from_arrays(arrays)
         except (KeyError, ValueError) as error:
             raise DataError(f"{path} must hold pair sums saved by entrywise: {error}") from None
 
@@ -252,10 +275,14 @@ def as_samples(X: Any, d: int | None = None) -> Any:
 
     Takes arrays, masked arrays, scipy sparse matrices and Observations; nothing given is changed.
     """
-    if hasattr(X, "to_csr") and hasattr(X, "row_labels"):  # Observations: duplicates would be summed
+    if hasattr(X, "to_csr") and hasattr(
+        X, "row_labels"
+    ):  # Observations: duplicates would be summed
         csr = X.to_csr()
         if csr.nnz < len(X):
-            raise DataError("an entry is listed twice; take one answer an entry: from_triplets(..., duplicates='mean')")
+            raise DataError(
+                "an entry is listed twice; take one answer an entry: from_triplets(..., duplicates='mean')"
+            )
         X = csr
     if hasattr(X, "tocsr"):
         given = X
@@ -277,12 +304,16 @@ def as_samples(X: Any, d: int | None = None) -> Any:
                 else np.asarray(X, np.float64)
             )
         except (TypeError, ValueError) as error:
-            raise DataError(f"samples must be numbers, one row a sample, NaN where not seen: {error}") from None
+            raise DataError(
+                f"samples must be numbers, one row a sample, NaN where not seen: {error}"
+            ) from None
         if X.ndim != 2:
             raise DataError(f"samples must be an array with one row a sample, got shape {X.shape}")
         if np.isinf(X).any():
             i, j = np.argwhere(np.isinf(X))[0]
-            raise DataError(f"attribute {j} of sample {i} is {X[i, j]}; values must be finite, NaN where not seen")
+            raise DataError(
+                f"attribute {j} of sample {i} is {X[i, j]}; values must be finite, NaN where not seen"
+            )
     if d is not None and X.shape[1] != d:
         raise DataError(f"samples must have {d} attributes, got {X.shape[1]}")
     return X

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 DENSE = 1200  # sides up to this are decomposed whole
 
 
-def spectral_start(n: int, rows: Indices, cols: Indices, sums: Array, counts: Array, rank: int) -> Array:
+def spectral_start(
+    n: int, rows: Indices, cols: Indices, sums: Array, counts: Array, rank: int
+) -> Array:
     """Return a first factor of shape (n, rank): leading eigenvectors of the means, shrunk to a rank-one guess.
 
     Each entry counts as if the rank-one guess from the row means had been answered once more.
@@ -46,7 +48,9 @@ def spectral_start(n: int, rows: Indices, cols: Indices, sums: Array, counts: Ar
 
         S = coo_array((change, (rows, cols)), shape=(n, n)).tocsr()
         S = S + coo_array((change[off], (cols[off], rows[off])), shape=(n, n)).tocsr()
-        operator = LinearOperator((n, n), matvec=lambda x: S @ x + base * (base @ x) * (sign / scale), dtype=np.float64)
+        operator = LinearOperator(
+            (n, n), matvec=lambda x: S @ x + base * (base @ x) * (sign / scale), dtype=np.float64
+        )
         values, vectors = eigsh(operator, k=min(size, n - 2), which="LA", v0=np.ones(n))
         values, vectors = values[::-1], vectors[:, ::-1]
     floor = 1e-6 * float(np.abs(values).max(initial=0.0))

@@ -13,10 +13,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 _TINY = float(np.finfo(float).tiny)
-_LEVELS = ((2.6, 10), (5.0, 12))  # points a unit of the logarithm of the penalty, and how many carry to one penalty
+_LEVELS = (
+    (2.6, 10),
+    (5.0, 12),
+)  # points a unit of the logarithm of the penalty, and how many carry to one penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,9 @@ def ridge_path(X: Array, Y: Array, penalties: Array, *, relative: bool = False) 
     X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
     penalties = np.atleast_1d(np.asarray(penalties, dtype=np.float64))
     if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or not len(X):
-        raise ParameterError(f"X and Y must have the same rows, at least one, got {X.shape} and {Y.shape}")
+        raise ParameterError(
+            f"X and Y must have the same rows, at least one, got {X.shape} and {Y.shape}"
+        )
     levels = _levels(penalties.tobytes())
     try:
         P, s, Qt = np.linalg.svd(X, full_matrices=False)
@@ -121,7 +126,9 @@ def _levels(raw: bytes) -> list[tuple[Array, Array, Array, Indices]]:
     penalties = np.frombuffer(raw)
     low, high = penalties.min(initial=np.inf), penalties.max(initial=-np.inf)
     if not 0 < low <= high < np.inf:
-        raise ParameterError(f"penalties must be finite and above 0, at least one, got {penalties[:3]}")
+        raise ParameterError(
+            f"penalties must be finite and above 0, at least one, got {penalties[:3]}"
+        )
     found = []
     for per_unit, around in _LEVELS:
         x = (np.log(penalties) - np.log(low)) * per_unit  # in steps between points
@@ -130,7 +137,9 @@ def _levels(raw: bytes) -> list[tuple[Array, Array, Array, Indices]]:
         if len(penalties) <= len(at):
             continue
         gap = (x - first)[:, None] - at[:around]
-        found.append((low * np.exp(at / per_unit), _lagrange(gap), _lagrange(gap[::4, 1:-1]), first))
+        found.append(
+            (low * np.exp(at / per_unit), _lagrange(gap), _lagrange(gap[::4, 1:-1]), first)
+        )
     return found
 
 
@@ -147,6 +156,11 @@ def _terms(P: Array, G: Array, Y: Array) -> tuple[Array, Array, Array, Array]:
     M = G @ G.T / size
     if k < m:
         R = Y - P @ G
-        return M, R @ G.T / size, np.einsum("sn,sn->s", R, R) / size, 1.0 - np.einsum("sk,sk->s", P, P)
+        return (
+            M,
+            R @ G.T / size,
+            np.einsum("sn,sn->s", R, R) / size,
+            1.0 - np.einsum("sk,sk->s", P, P),
+        )
     nothing = np.zeros(m)  # P is orthogonal, and 1 - h is a sum of g P^2, without cancellation
     return M, np.zeros((m, k)), nothing, nothing

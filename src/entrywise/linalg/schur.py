@@ -13,7 +13,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrsm
 
 from entrywise.exceptions import NotPSD
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 EPS = float(np.finfo(np.float64).eps)
 NEGATIVE = 1e-8  # a residual below -NEGATIVE * max diagonal is no round-off
@@ -100,9 +100,13 @@ class Schur:
         if b == 1:
             new /= L[0, 0]
         else:
-            new[:] = dtrsm(1.0, L, new.T, side=1, lower=1, trans_a=1, overwrite_b=1).T  # L^-1 new, in place
+            new[:] = dtrsm(
+                1.0, L, new.T, side=1, lower=1, trans_a=1, overwrite_b=1
+            ).T  # L^-1 new, in place
         if self._weights is not None:
-            G = solve_triangular(L, new, lower=True, trans=1, check_finite=False)  # (b, n) new weights
+            G = solve_triangular(
+                L, new, lower=True, trans=1, check_finite=False
+            )  # (b, n) new weights
             old = self._weights[:k]
             old -= old[:, pivots] @ G
             self._weights[k : k + b] = G

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 
 @dataclass
@@ -32,7 +32,9 @@ class Side:
     prior_mean: Array  # (q,)
     prior_cov: Array  # (q, q)
     divergence: float = 0.0  # of the posterior from the prior
-    times: Array = field(default_factory=lambda: np.zeros(0))  # (m,) lines each one stands for, or empty: one each
+    times: Array = field(
+        default_factory=lambda: np.zeros(0)
+    )  # (m,) lines each one stands for, or empty: one each
 
     @classmethod
     def pair(
@@ -89,7 +91,13 @@ class Fit:
 
     @classmethod
     def of(
-        cls, rows: Indices, cols: Indices, values: Array, variance: Array, shape: tuple[int, int], floor: float
+        cls,
+        rows: Indices,
+        cols: Indices,
+        values: Array,
+        variance: Array,
+        shape: tuple[int, int],
+        floor: float,
     ) -> Fit:
         """Return the state before any sweep: rank 0, biases at zero."""
         sides = Side.pair(rows, cols, values, variance, shape)
@@ -141,7 +149,9 @@ class Fit:
             side.prior_mean, side.prior_cov = m, S
             side.divergence = 0.5 * (lines * float(np.linalg.slogdet(S)[1]) - float(logdet))
             self.likelihood = -0.5 * float(logs + squares)
-            self.t2 = max(self.t2 + (float(squares) - float(count)) / float(weight), 0.2 * self.t2, self.floor)
+            self.t2 = max(
+                self.t2 + (float(squares) - float(count)) / float(weight), 0.2 * self.t2, self.floor
+            )
 
     def spectrum(self, k: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
         """Return the k leading singular triplets of the scaled residuals and what chance reaches.
@@ -163,7 +173,12 @@ class Fit:
             root = np.sqrt(self.rows.times)
             times = np.repeat(self.rows.times, self.rows.counts)
             c = (np.bincount(self.rows.other, times, minlength=n) + 1.0) ** 0.25
-        R = residuals_of(self.rows, self.cols, np.broadcast_to(root / r, m).copy(), np.asarray(1.0 / c, np.float64))
+        R = residuals_of(
+            self.rows,
+            self.cols,
+            np.broadcast_to(root / r, m).copy(),
+            np.asarray(1.0 / c, np.float64),
+        )
         small = len(R) < 2**31
         pointer = self.rows.pointer.astype(np.int32) if small else self.rows.pointer
         matrix = csr_array((R, self.rows.other, pointer), shape=(m, n))
@@ -178,13 +193,18 @@ class Fit:
 
     def state(self) -> tuple[Any, ...]:
         """Return what :meth:`restore` needs to undo growing and sweeping."""
-        parts = ((s.mean, s.cov, s.average, s.prior_mean, s.prior_cov, s.divergence) for s in (self.rows, self.cols))
+        parts = (
+            (s.mean, s.cov, s.average, s.prior_mean, s.prior_cov, s.divergence)
+            for s in (self.rows, self.cols)
+        )
         return (*parts, self.t2, self.likelihood)
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Go back to an earlier :meth:`state`; sweeps make new arrays, so that nothing was copied."""
         for side, part in zip((self.rows, self.cols), state[:2], strict=True):
-            side.mean, side.cov, side.average, side.prior_mean, side.prior_cov, side.divergence = part
+            side.mean, side.cov, side.average, side.prior_mean, side.prior_cov, side.divergence = (
+                part
+            )
         self.t2, self.likelihood = state[2:]
 
     def grow(self, left: Array, right: Array) -> None:
@@ -213,7 +233,10 @@ class Fit:
             side.mean = np.ascontiguousarray(side.mean[:, keep])
             side.cov = np.ascontiguousarray(side.cov[:, keep][:, :, keep])
             side.average = side.average[np.ix_(keep, keep)]
-            side.prior_mean, side.prior_cov = side.prior_mean[keep], side.prior_cov[np.ix_(keep, keep)]
+            side.prior_mean, side.prior_cov = (
+                side.prior_mean[keep],
+                side.prior_cov[np.ix_(keep, keep)],
+            )
 
     def balance(self, last: bool = False) -> Array:
         """Turn the components so that both priors are the same diagonal matrix; return each one's variance.
@@ -285,7 +308,9 @@ def solve_side(
     return mean, cov, sums.sum(axis=0)
 
 
-def residuals_of(rows: Side, cols: Side, row_scale: Array | None = None, col_scale: Array | None = None) -> Array:
+def residuals_of(
+    rows: Side, cols: Side, row_scale: Array | None = None, col_scale: Array | None = None
+) -> Array:
     """Return what the means leave of the observations, sorted by row, shape (t,), times the scales of their lines."""
     from entrywise.linalg._jit_als import residuals
 
@@ -294,7 +319,9 @@ def residuals_of(rows: Side, cols: Side, row_scale: Array | None = None, col_sca
     U, V = np.ascontiguousarray(X[:, :-1]), np.ascontiguousarray(Z[:, :-1])
     a = np.ones(rows.size) if row_scale is None else row_scale
     b = np.ones(cols.size) if col_scale is None else col_scale
-    residuals(rows.pointer, rows.other, rows.values, U, V, X[:, -1].copy(), Z[:, -1].copy(), a, b, found)
+    residuals(
+        rows.pointer, rows.other, rows.values, U, V, X[:, -1].copy(), Z[:, -1].copy(), a, b, found
+    )
     return found
 
 
@@ -307,7 +334,9 @@ def one_blas_thread() -> Any:
 
 def thread_count() -> int:
     """Return how many threads a sweep may use: the cores we may run on, or ``NUMBA_NUM_THREADS``."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     given = os.environ.get("NUMBA_NUM_THREADS", "")
     return max(1, min(cores, int(given) if given.isdigit() else cores))
 
@@ -330,7 +359,9 @@ def _each(call: Callable[[int], None], count: int, threads: int) -> None:
         list(pool.map(call, range(count)))
 
 
-def top_triplets(matrix: Any, k: int, rng: np.random.Generator, steps: int = 4) -> tuple[Array, Array, Array]:
+def top_triplets(
+    matrix: Any, k: int, rng: np.random.Generator, steps: int = 4
+) -> tuple[Array, Array, Array]:
     """Return the k leading singular triplets of a sparse matrix by subspace iteration."""
     m, n = matrix.shape
     block = min(k + 6, m, n)

@@ -3,11 +3,11 @@
 from entrywise.online._learner import Learner
 from entrywise.online.doubling import Doubling
 from entrywise.online.factorization import OnlineFactorization
-from entrywise.online.goldman import GoldmanWarmuth
+from entrywise.online.goldman_warmuth import GoldmanWarmuth
 from entrywise.online.hazan import HazanKaleShalevShwartz
 from entrywise.online.majority import Majority, auto
 from entrywise.online.perceptron import KernelPerceptron
-from entrywise.online.rowcol import RowColumnMajority
+from entrywise.online.row_column import RowColumnMajority
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow
 

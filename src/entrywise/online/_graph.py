@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from entrywise.linalg.lanczos import LOG, GrowingExponential
 from entrywise.online._learner import Signs
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 
 class Graph:
@@ -42,7 +42,9 @@ class Graph:
     def vertices(self, rows: Indices, cols: Indices) -> tuple[Indices, Indices]:
         """Return the vertices of known rows and columns; 0 and 1 stand for unknown ones."""
         if len(rows) == 1:
-            return np.array([self._ids[0].get(int(rows[0]), 0)]), np.array([self._ids[1].get(int(cols[0]), 1)])
+            return np.array([self._ids[0].get(int(rows[0]), 0)]), np.array(
+                [self._ids[1].get(int(cols[0]), 1)]
+            )
         found = []
         for side, given in enumerate((rows, cols)):
             names, inverse = np.unique(given, return_inverse=True)
@@ -65,7 +67,11 @@ class Graph:
             names = [(int(rows[0]), 0, 0), (int(cols[0]), 1, 1)]
         else:
             first = [np.unique(given, return_index=True) for given in (rows, cols)]
-            both = [(int(n), side, 2 * int(t) + side) for side in (0, 1) for n, t in zip(*first[side], strict=True)]
+            both = [
+                (int(n), side, 2 * int(t) + side)
+                for side in (0, 1)
+                for n, t in zip(*first[side], strict=True)
+            ]
             names = sorted(both, key=lambda x: x[2])
         for name, side, at in names:
             if name not in self._ids[side]:

@@ -8,8 +8,6 @@ values, and on the straight path they cost nothing.
 from __future__ import annotations
 
 import copy
-import io
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -19,9 +17,9 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from entrywise import npz
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.queries import Array, Indices
-from entrywise.results import write_whole
+from entrywise.types import Array, Indices
 
 Signs = NDArray[np.int8]
 FORMAT = 1  # of saved states
@@ -114,7 +112,9 @@ class Learner(ABC):
 
     def margin(self, i: int, j: int) -> float:
         """Return how sure the prediction is: its sign is the prediction's, its size grows with confidence."""
-        return float(self._current().values(np.array([index(i, "row")]), np.array([index(j, "column")]))[0])
+        return float(
+            self._current().values(np.array([index(i, "row")]), np.array([index(j, "column")]))[0]
+        )
 
     def learn(self, i: int, j: int, y: int) -> Self:
         """Return the state after entry (i, j) turned out to be y, -1 or +1."""
@@ -134,10 +134,14 @@ class Learner(ABC):
         i, j = indices(rows, cols)
         y = np.asarray(labels)
         if i.ndim != 1 or y.shape != i.shape:
-            raise ParameterError(f"rows, cols and labels must be flat and equally long, got {i.shape} and {y.shape}")
+            raise ParameterError(
+                f"rows, cols and labels must be flat and equally long, got {i.shape} and {y.shape}"
+            )
         wrong = np.flatnonzero((y != 1) & (y != -1))
         if len(wrong):
-            raise ParameterError(f"labels must be -1 or +1, got {y[wrong[0]]!r} at position {wrong[0]}; recode them")
+            raise ParameterError(
+                f"labels must be -1 or +1, got {y[wrong[0]]!r} at position {wrong[0]}; recode them"
+            )
         return self._follow(i, j, y.astype(np.int8))
 
     def learn_many(self, rows: ArrayLike, cols: ArrayLike, labels: ArrayLike) -> Self:
@@ -148,7 +152,12 @@ class Learner(ABC):
         memory = self._current()
         predictions = np.asarray(memory.follow(i, j, y), np.int8)
         wrong = int((predictions != y).sum())
-        new = self._with(trials=self.trials + len(y), mistakes=self.mistakes + wrong, _length=memory.length, _last=None)
+        new = self._with(
+            trials=self.trials + len(y),
+            mistakes=self.mistakes + wrong,
+            _length=memory.length,
+            _last=None,
+        )
         return predictions, new
 
     @property
@@ -178,29 +187,27 @@ class Learner(ABC):
     def _restore(cls, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         new = cls(**plain["params"])
         new._memory.take(arrays)
-        return new._with(trials=plain["trials"], mistakes=plain["mistakes"], _length=new._memory.length)
+        return new._with(
+            trials=plain["trials"], mistakes=plain["mistakes"], _length=new._memory.length
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this state to an npz file, whole or not at all; nothing is pickled."""
         plain, arrays = self.state()
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, __plain__=np.array(json.dumps(plain)), **arrays)  # type: ignore[arg-type]
-        write_whole(path, buffer.getvalue())
+        npz.save(path, arrays, plain)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the state that :meth:`save` wrote."""
+        plain, arrays = npz.unpack(path, "a learner")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                plain = json.loads(str(file["__plain__"]))
-                arrays = {name: file[name] for name in file.files if name != "__plain__"}
             found = Learner.from_state(plain, arrays)
-        except FileNotFoundError:
-            raise
-        except (KeyError, ValueError, OSError, EOFError) as error:
-            raise DataError(f"{path} must be a learner saved by entrywise: {error}") from None
+        except (KeyError, ValueError) as error:
+            raise DataError(f"{path} must hold a learner saved by entrywise: {error}") from None
         if not isinstance(found, cls):
-            raise DataError(f"{path} holds a {type(found).__name__}, not a {cls.__name__}; load it with Learner.load")
+            raise DataError(
+                f"{path} holds a {type(found).__name__}, not a {cls.__name__}; load it with Learner.load"
+            )
         return found
 
 
@@ -241,7 +248,9 @@ class Replayed(ABC):
 
     def values(self, rows: Indices, cols: Indices) -> Array:
         """Return the scores, shape (b,)."""
-        return np.array([self.score(int(i), int(j)) for i, j in zip(rows, cols, strict=True)], np.float64)
+        return np.array(
+            [self.score(int(i), int(j)) for i, j in zip(rows, cols, strict=True)], np.float64
+        )
 
     def signs(self, rows: Indices, cols: Indices) -> Signs:
         """Return the predictions, shape (b,)."""
@@ -250,7 +259,9 @@ class Replayed(ABC):
     def follow(self, rows: Indices, cols: Indices, labels: Signs) -> Signs:
         """Predict and learn trial by trial."""
         predictions = np.zeros(len(labels), np.int8)
-        for t, (i, j, y) in enumerate(zip(rows.tolist(), cols.tolist(), labels.tolist(), strict=True)):
+        for t, (i, j, y) in enumerate(
+            zip(rows.tolist(), cols.tolist(), labels.tolist(), strict=True)
+        ):
             predictions[t] = 1 if self.score(i, j) >= 0.0 else -1
             self._learn(i, j, y)
         return predictions
@@ -275,7 +286,9 @@ class Replayed(ABC):
 def index(value: Any, name: str) -> int:
     """Return a row or column index as an int, or refuse it."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise ParameterError(f"{name} must be an integer not below 0, got {value!r}; labels go to BinaryStream")
+        raise ParameterError(
+            f"{name} must be an integer not below 0, got {value!r}; labels go to BinaryStream"
+        )
     return int(value)
 
 
@@ -304,7 +317,9 @@ def indices(rows: ArrayLike, cols: ArrayLike) -> tuple[Indices, Indices]:
     return np.ascontiguousarray(i), np.ascontiguousarray(j)
 
 
-def positive(value: float, name: str, low: float = 0.0, high: float = np.inf, closed: bool = False) -> None:
+def positive(
+    value: float, name: str, low: float = 0.0, high: float = np.inf, closed: bool = False
+) -> None:
     """Refuse a parameter outside (low, high], or [low, high] with `closed`."""
     ok = isinstance(value, (int, float, np.number)) and np.isfinite(value) and value <= high
     if not ok or value < low or (value == low and not closed):

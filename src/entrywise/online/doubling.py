@@ -51,7 +51,9 @@ class Doubling(GraphLearner):
 
     def bound(self, gamma: float | None = None, violations: int = 0) -> float:
         """Return the most mistakes it can make when some embedding has margin `gamma` on all but `violations` trials."""
-        return doubling_bound(self.n_rows + self.n_cols, self.gamma if gamma is None else gamma, violations)
+        return doubling_bound(
+            self.n_rows + self.n_cols, self.gamma if gamma is None else gamma, violations
+        )
 
     @property
     def report(self) -> dict[str, Any]:

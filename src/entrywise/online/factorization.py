@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from entrywise.exceptions import ParameterError
 from entrywise.online._learner import Learner, Signs, positive
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 
 class _Factors:
@@ -21,7 +21,11 @@ class _Factors:
         self._params = (rank, rate, penalty, replay)
         self._ids: dict[tuple[int, int], int] = {}
         self._F, self._b, self._met = np.zeros((0, rank)), np.zeros(0), np.zeros(0, np.bool_)
-        self._us, self._vs, self._ys = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int8)
+        self._us, self._vs, self._ys = (
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int8),
+        )
         self.length = 0
 
     def _row(self, side: int, name: int) -> int:
@@ -110,7 +114,9 @@ class OnlineFactorization(Learner):
 
     def _refuse(self) -> None:
         if self.rank < 1 or self.replay < 0:
-            raise ParameterError(f"rank must be at least 1 and replay at least 0, got {self.rank} and {self.replay}")
+            raise ParameterError(
+                f"rank must be at least 1 and replay at least 0, got {self.rank} and {self.replay}"
+            )
         positive(self.rate, "rate")
         positive(self.penalty, "penalty", closed=True)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from entrywise.exceptions import ParameterError
 from entrywise.online._learner import Learner, Replayed, positive
-from entrywise.queries import Array
+from entrywise.types import Array
 
 
 class _Projected(Replayed):
@@ -28,7 +28,9 @@ class _Projected(Replayed):
     def score(self, i: int, j: int) -> float:
         m, n = self._shape
         if i >= m or j >= n:
-            raise ParameterError(f"entry must lie in {m} x {n}, got ({i}, {j}); declare a larger shape")
+            raise ParameterError(
+                f"entry must lie in {m} x {n}, got ({i}, {j}); declare a larger shape"
+            )
         found = 2.0 * float(self._P[i, m + j])
         return 0.0 if abs(found) < 1e-12 else found
 
@@ -39,7 +41,9 @@ class _Projected(Replayed):
         self._H[i, k] += self._rate * y
         self._H[k, i] += self._rate * y
         self._P = _exp(self._H)
-        for _ in range(100):  # Bregman projection onto bounded diagonals: lower what is too large, again and again
+        for _ in range(
+            100
+        ):  # Bregman projection onto bounded diagonals: lower what is too large, again and again
             excess = np.maximum(np.diag(self._P) / self._cap, 1.0)
             if excess.max() <= 1.0 + 1e-3:
                 break
@@ -90,7 +94,9 @@ class HazanKaleShalevShwartz(Learner):
     def _refuse(self) -> None:
         shape = tuple(int(k) for k in self.shape)
         if len(shape) != 2 or min(shape) < 1 or sum(shape) > 2000:
-            raise ParameterError(f"shape must be two sizes, at most 2000 together, got {self.shape}")
+            raise ParameterError(
+                f"shape must be two sizes, at most 2000 together, got {self.shape}"
+            )
         object.__setattr__(self, "shape", shape)
         positive(self.rate, "rate")
         positive(self.max_norm, "max_norm")

@@ -15,7 +15,7 @@ from entrywise.online._learner import FORMAT, Learner, Signs, index, indices, po
 from entrywise.online.factorization import OnlineFactorization
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow
-from entrywise.queries import Array, Indices
+from entrywise.types import Array, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,11 @@ class Majority(Learner):
     def predict_many(self, rows: ArrayLike, cols: ArrayLike) -> Signs:
         """Return the predicted labels at (rows, cols), shapes broadcast, all from this one state."""
         i, j = indices(rows, cols)
-        return np.where(self._share(i.ravel(), j.ravel()) >= 0.0, 1, -1).astype(np.int8).reshape(i.shape)
+        return (
+            np.where(self._share(i.ravel(), j.ravel()) >= 0.0, 1, -1)
+            .astype(np.int8)
+            .reshape(i.shape)
+        )
 
     def _follow(self, i: Indices, j: Indices, y: Signs) -> tuple[Signs, Self]:
         found = [e._follow(i, j, y) for e in self.experts]
@@ -115,17 +119,31 @@ class Majority(Learner):
     def bound(self) -> float:
         """Return the most mistakes that the experts' own mistakes so far allow."""
         grow = math.log(2.0 / (1.0 + self.beta))
-        return (math.log(1.0 / self.beta) * float(self.losses.min()) + math.log(len(self.experts))) / grow
+        return (
+            math.log(1.0 / self.beta) * float(self.losses.min()) + math.log(len(self.experts))
+        ) / grow
 
     @property
     def report(self) -> dict[str, Any]:
         """Mistakes so far, of every expert too, and the bound."""
-        each = {f"mistakes of {_name(e)}": int(k) for e, k in zip(self.experts, self.losses, strict=True)}
-        return super().report | each | {"bound": self.bound(), "bound is vacuous": self.bound() >= self.trials}
+        each = {
+            f"mistakes of {_name(e)}": int(k)
+            for e, k in zip(self.experts, self.losses, strict=True)
+        }
+        return (
+            super().report
+            | each
+            | {"bound": self.bound(), "bound is vacuous": self.bound() >= self.trials}
+        )
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return (plain values, arrays) from which this state is made again."""
-        plain: dict[str, Any] = {"kind": "Majority", "format": FORMAT, "params": self.params, "experts": []}
+        plain: dict[str, Any] = {
+            "kind": "Majority",
+            "format": FORMAT,
+            "params": self.params,
+            "experts": [],
+        }
         plain |= {"trials": self.trials, "mistakes": self.mistakes}
         arrays: dict[str, NDArray[Any]] = {"losses": self.losses}
         for k, expert in enumerate(self.experts):
@@ -142,11 +160,17 @@ class Majority(Learner):
             its = {name[len(head) :]: x for name, x in arrays.items() if name.startswith(head)}
             experts.append(Learner.from_state(its_plain, its))
         new = cls(experts, **plain["params"])
-        return new._with(losses=arrays["losses"].astype(np.int64), trials=plain["trials"], mistakes=plain["mistakes"])
+        return new._with(
+            losses=arrays["losses"].astype(np.int64),
+            trials=plain["trials"],
+            mistakes=plain["mistakes"],
+        )
 
 
 def _name(expert: Learner) -> str:
-    params = ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in expert.params.items())
+    params = ", ".join(
+        f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in expert.params.items()
+    )
     return f"{type(expert).__name__}({params})"
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import ParameterError
 from entrywise.online._learner import Learner, Replayed
-from entrywise.queries import Array
+from entrywise.types import Array
 
 
 class _Dual(Replayed):
@@ -25,7 +25,9 @@ class _Dual(Replayed):
 
     def score(self, i: int, j: int) -> float:
         if j >= len(self.kernel):
-            raise ParameterError(f"column must be in 0..{len(self.kernel) - 1}, the kernel's, got {j}")
+            raise ParameterError(
+                f"column must be in 0..{len(self.kernel) - 1}, the kernel's, got {j}"
+            )
         return float(self._score[i][j]) if i in self._score else 0.0
 
     def absorb(self, i: int, j: int, y: int) -> None:
@@ -57,7 +59,12 @@ class KernelPerceptron(Learner):
 
     def _refuse(self) -> None:
         K = np.array(self.kernel, dtype=np.float64)
-        if K.ndim != 2 or K.shape[0] != K.shape[1] or not np.allclose(K, K.T) or not np.isfinite(K).all():
+        if (
+            K.ndim != 2
+            or K.shape[0] != K.shape[1]
+            or not np.allclose(K, K.T)
+            or not np.isfinite(K).all()
+        ):
             raise ParameterError(f"kernel must be a finite symmetric matrix, got shape {K.shape}")
         K.flags.writeable = False
         object.__setattr__(self, "kernel", K)

@@ -51,4 +51,6 @@ class SymmetricWinnow(GraphLearner):
         positive(self.slack, "slack", 0.0, 0.99, closed=True)
 
     def _empty(self) -> Graph:
-        return Graph(GrowingExponential(float(self.gamma), symmetric=True, margin=float(self.slack)))
+        return Graph(
+            GrowingExponential(float(self.gamma), symmetric=True, margin=float(self.slack))
+        )

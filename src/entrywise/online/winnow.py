@@ -47,7 +47,9 @@ class GraphLearner(Learner):
         known = {"rows": self.n_rows, "columns": self.n_cols, "updates": self.updates}
         work = self.work
         return (
-            super().report | known | {"mean Lanczos steps": work["mean steps"], "most Lanczos steps": work["max steps"]}
+            super().report
+            | known
+            | {"mean Lanczos steps": work["mean steps"], "most Lanczos steps": work["max steps"]}
         )
 
 
@@ -128,4 +130,8 @@ class MatrixWinnow(GraphLearner):
         """Mistakes so far, the bound at the learning rate, and whether the bound says nothing yet."""
         bound = self.bound()
         assumes = f"some embedding separates all labels with margin {min(1.0, self.gamma):g}"
-        return super().report | {"bound": bound, "bound is vacuous": bound >= self.trials, "bound assumes": assumes}
+        return super().report | {
+            "bound": bound,
+            "bound is vacuous": bound >= self.trials,
+            "bound assumes": assumes,
+        }

@@ -1,18 +1,18 @@
 """The entries are given: functions from Observations to a result."""
 
-from entrywise.passive.als import alternating_least_squares
-from entrywise.passive.altmin import alternating_minimization
-from entrywise.passive.connect import connecting_entries
-from entrywise.passive.eb import low_rank
-from entrywise.passive.isvd import iterative_svd
-from entrywise.passive.logls import log_least_squares
-from entrywise.passive.markov import projected_eigenvector
-from entrywise.passive.nuclear import nuclear_norm
+from entrywise.passive.alternating_least_squares import alternating_least_squares
+from entrywise.passive.alternating_minimization import alternating_minimization
+from entrywise.passive.connecting_entries import connecting_entries
+from entrywise.passive.iterative_svd import iterative_svd
+from entrywise.passive.log_least_squares import log_least_squares
+from entrywise.passive.low_rank import low_rank
+from entrywise.passive.nuclear_norm import nuclear_norm
 from entrywise.passive.optspace import optspace
-from entrywise.passive.popca import partial_pca
+from entrywise.passive.partial_pca import partial_pca
+from entrywise.passive.projected_eigenvector import projected_eigenvector
 from entrywise.passive.propagation import propagation
-from entrywise.passive.rankone import RankOne
-from entrywise.passive.softimpute import soft_impute
+from entrywise.passive.rank_one import RankOne
+from entrywise.passive.soft_impute import soft_impute
 
 __all__ = [
     "RankOne",

@@ -8,8 +8,8 @@ import numpy as np
 
 from entrywise.exceptions import DataError
 from entrywise.observations import Observations
-from entrywise.queries import Array, Indices
 from entrywise.results import LowRank
+from entrywise.types import Array, Indices
 
 
 def best_penalty(
@@ -37,7 +37,9 @@ def best_penalty(
     return float(penalties[int(np.nanargmin(errors))]), errors
 
 
-def cells(rows: Indices, cols: Indices, values: Array, n: int) -> tuple[Indices, Indices, Array, Array]:
+def cells(
+    rows: Indices, cols: Indices, values: Array, n: int
+) -> tuple[Indices, Indices, Array, Array]:
     """Return each cell once: rows, cols, mean value and how often it was listed."""
     key = rows * n + cols
     unique, inverse, count = np.unique(key, return_inverse=True, return_counts=True)

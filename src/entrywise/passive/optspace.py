@@ -6,8 +6,8 @@ import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
-from entrywise.queries import Array, Indices, Seed
 from entrywise.results import LowRank
+from entrywise.types import Array, Indices, Seed
 
 
 def optspace(
@@ -82,7 +82,10 @@ def optspace(
         beta = 0.0
         if old is not None:  # Polak-Ribière, restarted when it turns uphill
             beta = max(0.0, (norm - float((GX * old[0]).sum() + (GY * old[1]).sum())) / old[2])
-        DX, DY = (-G + beta * (d - B @ (B.T @ d)) for G, d, B in ((GX, direction[0], X), (GY, direction[1], Y)))
+        DX, DY = (
+            -G + beta * (d - B @ (B.T @ d))
+            for G, d, B in ((GX, direction[0], X), (GY, direction[1], Y))
+        )
         slope = float((GX * DX).sum() + (GY * DY).sum())
         if slope >= 0:
             DX, DY, slope = -GX, -GY, -norm
@@ -112,7 +115,9 @@ def optspace(
     )  # fmt: skip
 
 
-def _spectral(seen: Observations, rank: int | None, rng: np.random.Generator) -> tuple[Array, Array, int]:
+def _spectral(
+    seen: Observations, rank: int | None, rng: np.random.Generator
+) -> tuple[Array, Array, int]:
     """Return orthonormal subspaces of the trimmed, rescaled observations, and the rank."""
     from scipy.sparse import csr_array
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from entrywise.exceptions import NotIdentifiable
 from entrywise.observations import Observations
-from entrywise.passive.logls import Fit
-from entrywise.passive.rankone import RankOne
+from entrywise.passive.log_least_squares import Fit
+from entrywise.passive.rank_one import RankOne
 
 
 def propagation(observations: Observations) -> RankOne:
@@ -35,13 +35,17 @@ def propagation(observations: Observations) -> RankOne:
 
     live = observations.take(observations.values != 0)
     if not len(live):
-        raise NotIdentifiable("propagation needs at least one known entry that is not zero; observe one")
+        raise NotIdentifiable(
+            "propagation needs at least one known entry that is not zero; observe one"
+        )
     m, n = observations.shape
     i, j = live.rows, m + live.cols
     nodes, parent, edge = jit.tree_order(m + n, i, j, np.arange(len(live)))
     fit = Fit(observations)
     p = jit.walk(nodes, parent, edge, i, np.log(np.abs(live.values) / fit.scale))
-    sign = 1.0 - 2.0 * (np.rint(jit.walk(nodes, parent, edge, i, (live.values < 0).astype(np.float64))) % 2)
+    sign = 1.0 - 2.0 * (
+        np.rint(jit.walk(nodes, parent, edge, i, (live.values < 0).astype(np.float64))) % 2
+    )
     _, row_of, col_of = live.components
     linked = np.zeros(m + n, bool)
     linked[i] = linked[j] = True

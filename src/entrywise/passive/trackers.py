@@ -14,13 +14,19 @@ import numpy as np
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.linalg.pairs import as_samples
 from entrywise.observations import Observations
-from entrywise.passive.popca import from_covariance
-from entrywise.queries import Array, Indices, Seed
+from entrywise.passive.partial_pca import from_covariance
 from entrywise.results import Subspace
+from entrywise.types import Array, Indices, Seed
 
 
 def petrels(
-    samples: Any, k: int, *, forget: float = 1.0, ridge: float = 0.1, passes: int = 1, rng: Seed = None
+    samples: Any,
+    k: int,
+    *,
+    forget: float = 1.0,
+    ridge: float = 0.1,
+    passes: int = 1,
+    rng: Seed = None,
 ) -> Subspace:
     r"""Track a subspace by recursive least squares, one for each attribute seen.
 
@@ -45,7 +51,9 @@ def petrels(
     """
     X, U, scale = _start(samples, k, rng)
     if not 0 < forget <= 1 or not ridge > 0:
-        raise ParameterError(f"forget must be in (0, 1] and ridge above 0, got {forget} and {ridge}")
+        raise ParameterError(
+            f"forget must be in (0, 1] and ridge above 0, got {forget} and {ridge}"
+        )
     R = np.tile(ridge * scale * np.eye(k), (len(U), 1, 1))
     moments, count = np.zeros((k, k)), 0
     for _ in range(passes):
@@ -54,7 +62,9 @@ def petrels(
             a = np.linalg.solve(V.T @ V + ridge * np.eye(k), V.T @ x)
             R[o] = forget * R[o] + np.outer(a, a)
             U[o] = (
-                V + (x - V @ a)[:, None] * np.linalg.solve(R[o], np.broadcast_to(a[:, None], (len(o), k, 1)))[:, :, 0]
+                V
+                + (x - V @ a)[:, None]
+                * np.linalg.solve(R[o], np.broadcast_to(a[:, None], (len(o), k, 1)))[:, :, 0]
             )
             moments, count = forget * moments + np.outer(a, a), count + 1
     weight = count if forget == 1 else (1 - forget**count) / (1 - forget)
@@ -62,7 +72,13 @@ def petrels(
 
 
 def grouse(
-    samples: Any, k: int, *, step: float = 1.0, decay: bool = True, passes: int = 1, rng: Seed = None
+    samples: Any,
+    k: int,
+    *,
+    step: float = 1.0,
+    decay: bool = True,
+    passes: int = 1,
+    rng: Seed = None,
 ) -> Subspace:
     r"""Track a subspace by rank-one steps along geodesics of the Grassmannian.
 
@@ -93,7 +109,9 @@ def grouse(
             residual[o] = x - V @ a
             size_p, size_r = float(np.linalg.norm(p)), float(np.linalg.norm(residual))
             if size_r > 1e-12 * size_p and size_p > 0:
-                angle = step * np.arctan(size_r / size_p) / (np.sqrt(1.0 + count / d) if decay else 1.0)
+                angle = (
+                    step * np.arctan(size_r / size_p) / (np.sqrt(1.0 + count / d) if decay else 1.0)
+                )
                 turn = (np.cos(angle) - 1.0) * p / size_p + np.sin(angle) * residual / size_r
                 U += np.outer(turn, a / np.linalg.norm(a))
             count += 1
@@ -125,12 +143,14 @@ def full_pca(samples: Any, k: int, *, center: bool = False) -> Subspace:
 
 def impute_pca(samples: Any, k: int, **options: Any) -> Subspace:
     """Return PCA of the samples completed by :func:`entrywise.passive.soft_impute`, which takes the `options`."""
-    from entrywise.passive.softimpute import soft_impute
+    from entrywise.passive.soft_impute import soft_impute
 
     X = as_samples(samples)
     _refuse(X, k)
     options.setdefault("center", "none")
-    observations = Observations.from_dense(X) if isinstance(X, np.ndarray) else Observations.from_sparse(X)
+    observations = (
+        Observations.from_dense(X) if isinstance(X, np.ndarray) else Observations.from_sparse(X)
+    )
     found = soft_impute(observations, **options)
     m, d = found.shape
     C = np.zeros((d, d))
@@ -179,5 +199,9 @@ def _tracked(U: Array, moments: Array, name: str) -> Subspace:
     sign = np.where(V[np.arange(k), np.abs(V).argmax(axis=1)] < 0, -1.0, 1.0)
     variance = np.maximum(values[::-1], 0.0)
     return Subspace(
-        V * sign[:, None], variance, np.zeros(d), np.concatenate([variance, np.zeros(d - k)]), report={"method": name}
+        V * sign[:, None],
+        variance,
+        np.zeros(d),
+        np.concatenate([variance, np.zeros(d - k)]),
+        report={"method": name},
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from entrywise.results import write_whole
+from entrywise.npz import write_whole
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ def save_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) 
     write_whole(path, text.getvalue().encode())
 
 
-def new_figure(columns: int = 1, rows: int = 1, width: float = 5.0, height: float = 3.8) -> tuple[Any, Any]:
+def new_figure(
+    columns: int = 1, rows: int = 1, width: float = 5.0, height: float = 3.8
+) -> tuple[Any, Any]:
     """Return a matplotlib figure and its array of axes, (rows, columns), drawn without a screen."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas

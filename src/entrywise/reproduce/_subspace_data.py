@@ -10,11 +10,12 @@ import numpy as np
 
 from entrywise.active import subspace
 from entrywise.linalg.pairs import PairSums
-from entrywise.passive.popca import covariance, partial_pca
+from entrywise.passive.partial_pca import covariance, partial_pca
 from entrywise.passive.trackers import grouse, impute_pca, petrels, zero_fill_pca
 from entrywise.play import play
-from entrywise.queries import Array, Batch
+from entrywise.queries import Batch
 from entrywise.reproduce._shared import Claim, new_figure, save_csv, save_figure
+from entrywise.types import Array
 
 Say = Callable[[str], None]
 
@@ -29,7 +30,15 @@ def air(folder: Path, quick: bool, say: Say) -> list[Claim]:
     rng = np.random.default_rng(0)
     X = X[rng.permutation(len(X))[: 2000 if quick else 10_000]]
     return _captured(
-        folder, "air", X, 3, (2, 8) if quick else (2, 4, 8, 16, 32), quick, say, "132 sensors, 3 components", alike=True
+        folder,
+        "air",
+        X,
+        3,
+        (2, 8) if quick else (2, 4, 8, 16, 32),
+        quick,
+        say,
+        "132 sensors, 3 components",
+        alike=True,
     )
 
 
@@ -40,7 +49,14 @@ def digits(folder: Path, quick: bool, say: Say) -> list[Claim]:
     X = np.asarray(load_digits().data, dtype=np.float64)
     X = X[np.random.default_rng(0).permutation(len(X))]
     return _captured(
-        folder, "digits", X, 5, (4, 16) if quick else (2, 4, 8, 16, 32), quick, say, "64 pixels, 5 components"
+        folder,
+        "digits",
+        X,
+        5,
+        (4, 16) if quick else (2, 4, 8, 16, 32),
+        quick,
+        say,
+        "64 pixels, 5 components",
     )
 
 
@@ -64,8 +80,14 @@ def _captured(
             for method, share in _all(X, k, r, reference, seed, quick).items():
                 rows.append((r, method, seed, share))
     for method in dict.fromkeys(row[1] for row in rows):
-        found[method] = [float(np.mean([s for r_, m_, _, s in rows if (r_, m_) == (r, method)])) for r in reads]
-        say(f"  {method}: " + ", ".join(f"{s:.3f}" for s in found[method]) + f" at r = {', '.join(map(str, reads))}")
+        found[method] = [
+            float(np.mean([s for r_, m_, _, s in rows if (r_, m_) == (r, method)])) for r in reads
+        ]
+        say(
+            f"  {method}: "
+            + ", ".join(f"{s:.3f}" for s in found[method])
+            + f" at r = {', '.join(map(str, reads))}"
+        )
     figure, axes = new_figure(width=6.4, height=4.2)
     ax = axes[0, 0]
     styles = ("o-", "s-", "^--", "v--", "x:", "d:")
@@ -83,7 +105,11 @@ def _captured(
     ours_mean, zero_mean = float(np.mean(ours)), float(np.mean(found["zero fill"]))
     words = f"{chosen[0]:.3f} chosen, {ours[0]:.3f} by chance at r = {reads[0]}"
     if alike:  # standardised: there is no larger attribute to look at
-        choosing = ("attributes all alike: choosing costs little", words, chosen[0] > ours[0] - 0.05)
+        choosing = (
+            "attributes all alike: choosing costs little",
+            words,
+            chosen[0] > ours[0] - 0.05,
+        )
     else:
         choosing = ("choosing attributes helps", words, chosen[0] > ours[0])
     return [

@@ -15,12 +15,15 @@ from entrywise.active import cur_plus, literal_noisy_cur, noisy_cur, split_nucle
 from entrywise.exceptions import DataError
 from entrywise.observations import Observations
 from entrywise.oracles import TwoCostOracle
-from entrywise.passive.isvd import iterative_svd
+from entrywise.passive.iterative_svd import iterative_svd
 from entrywise.play import play
-from entrywise.queries import Array, Plan, Prices
+from entrywise.queries import Plan, Prices
 from entrywise.run import Run
+from entrywise.types import Array
 
-SMALL = 10_000  # entries up to which nuclear norms are solved to the end and their penalty is searched
+SMALL = (
+    10_000  # entries up to which nuclear norms are solved to the end and their penalty is searched
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,9 @@ def synthetic(m: int = 80, n: int = 60, rank: int = 4) -> Callable[[int], Array]
 def _folder() -> Path:
     folder = os.environ.get("ENTRYWISE_DATA")
     if not folder or not Path(folder).is_dir():
-        raise DataError("ENTRYWISE_DATA must name the folder of data sets; set it, or leave this figure out")
+        raise DataError(
+            "ENTRYWISE_DATA must name the folder of data sets; set it, or leave this figure out"
+        )
     return Path(folder)
 
 
@@ -92,7 +97,9 @@ def movielens(rank: int = 10, movies: int | None = None) -> Array:
         top = np.sort(np.argsort(-np.bincount(items), kind="stable")[:movies])
         keep = np.isin(items, top)
         users, items, values = users[keep], np.searchsorted(top, items[keep]), values[keep]
-    seen = Observations.from_triplets(items, users, values, (int(items.max()) + 1, int(users.max()) + 1))
+    seen = Observations.from_triplets(
+        items, users, values, (int(items.max()) + 1, int(users.max()) + 1)
+    )
     return iterative_svd(seen, rank, sweeps=100).to_dense()
 
 
@@ -134,7 +141,9 @@ def _literal(c: Contest, A: Array, seed: int, d: int) -> Plan:
 
 
 def _code(c: Contest, A: Array, seed: int, d: int) -> Plan:
-    return literal_noisy_cur(columns=d, variant="code", penalty=c.code_penalty, **_common(c, A, seed))
+    return literal_noisy_cur(
+        columns=d, variant="code", penalty=c.code_penalty, **_common(c, A, seed)
+    )
 
 
 def _cur_plus(c: Contest, A: Array, seed: int, d: int) -> Plan:
@@ -148,7 +157,9 @@ def _split(c: Contest, A: Array, seed: int, setting: tuple[int, float, bool]) ->
     d, factor, center = setting
     sweeps = 300 if A.size <= SMALL else 50
     given = _common(c, A, seed)
-    return split_nuclear_norm(columns=d, noise=c.noise, factors=(factor, factor), center=center, sweeps=sweeps, **given)
+    return split_nuclear_norm(
+        columns=d, noise=c.noise, factors=(factor, factor), center=center, sweeps=sweeps, **given
+    )
 
 
 def _ours(c: Contest, A: Array, seed: int, d: int | None) -> Plan:
@@ -159,7 +170,9 @@ def _entries(c: Contest, A: Array, seed: int, setting: tuple[float, float | None
     share, penalty, center = setting
     given = _common(c, A, seed)
     sweeps = 2000 if A.size <= SMALL else 100
-    return two_phase(share=share, rank=c.rank, penalty=penalty, center=center, sweeps=sweeps, **given)
+    return two_phase(
+        share=share, rank=c.rank, penalty=penalty, center=center, sweeps=sweeps, **given
+    )
 
 
 METHODS: dict[str, Method] = {
@@ -179,7 +192,11 @@ def column_grid(c: Contest, A: Array, count: int, least: int = 2) -> list[int]:
 
 
 def errors(
-    c: Contest, method: str, settings: Iterable[Any], seeds: Iterable[int], say: Callable[[str], None] | None = None
+    c: Contest,
+    method: str,
+    settings: Iterable[Any],
+    seeds: Iterable[int],
+    say: Callable[[str], None] | None = None,
 ) -> dict[Any, Array]:
     """Return the error of a method at each setting, one number a seed."""
     found: dict[Any, list[float]] = {}

@@ -16,8 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise import datasets
-from entrywise.active import adaptive_nystrom, lil_ucb, sequential_halving, stochastic_nystrom, uniform_pairs
-from entrywise.active.arms import smallest_pairs
+from entrywise.active import (
+    adaptive_nystrom,
+    lil_ucb,
+    sequential_halving,
+    stochastic_nystrom,
+    uniform_pairs,
+)
+from entrywise.active.pairs.tally import smallest_pairs
 from entrywise.apply.kernels import draw_map, kernel_tsne, neighbour_accuracy
 from entrywise.apply.pairs import Population, PopulationOracle, best_pair, regret
 from entrywise.exceptions import DataError
@@ -26,8 +32,9 @@ from entrywise.observations import Observations
 from entrywise.oracles import BernoulliOracle, KernelOracle
 from entrywise.passive import optspace, soft_impute
 from entrywise.play import play
-from entrywise.queries import Array, Batch
+from entrywise.queries import Batch
 from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
+from entrywise.types import Array
 
 Say: TypeAlias = Callable[[str], None]
 Coins: TypeAlias = Callable[[int], Any]  # seed -> oracle
@@ -101,7 +108,13 @@ def _lrmc(n: int, budget: int, coins: Any, rank: int, seed: int) -> tuple[int, i
 
 
 def _errors(
-    L: Array, coins: Coins, budgets: Sequence[int], rank: int, runs: int, say: Say, names: Sequence[str] = tuple(COLORS)
+    L: Array,
+    coins: Coins,
+    budgets: Sequence[int],
+    rank: int,
+    runs: int,
+    say: Say,
+    names: Sequence[str] = tuple(COLORS),
 ) -> dict[str, Array]:
     """Return the error of the algorithms called `names`, shape (budgets, runs)."""
     n = len(L)
@@ -117,15 +130,22 @@ def _errors(
         for s in range(runs):
             for name, make in plans.items():
                 errors[name][b, s] = regret(L, play(make(budget, s), coins(s)).pair)
-            found = play(stochastic_nystrom(n, rank=rank, budget=budget, ask_diagonal=False, rng=s), coins(s))
+            found = play(
+                stochastic_nystrom(n, rank=rank, budget=budget, ask_diagonal=False, rng=s), coins(s)
+            )
             i, j, _ = smallest_pairs(found.factor, 1, False)
             errors["S-MCANS"][b, s] = regret(L, (int(i[0]), int(j[0])))
             errors["OptSpace"][b, s] = regret(L, _lrmc(n, budget, coins(s), rank, s))
-        say(f"  budget {budget}: " + ", ".join(f"{name} {np.median(e[b]):.3g}" for name, e in errors.items()))
+        say(
+            f"  budget {budget}: "
+            + ", ".join(f"{name} {np.median(e[b]):.3g}" for name, e in errors.items())
+        )
     return errors
 
 
-def _draw(ax: Any, budgets: Sequence[int], errors: Mapping[str, Array], title: str, names: Sequence[str]) -> None:
+def _draw(
+    ax: Any, budgets: Sequence[int], errors: Mapping[str, Array], title: str, names: Sequence[str]
+) -> None:
     for name in names:
         low, middle, high = np.percentile(errors[name], [25, 50, 75], axis=1)
         ax.plot(budgets, middle, "o-", color=COLORS[name], label=name, markersize=3)
@@ -140,7 +160,9 @@ def _draw(ax: Any, budgets: Sequence[int], errors: Mapping[str, Array], title: s
 
 def _legend(figure: Any, axes: Any) -> None:
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9
+    )
 
 
 def _table(path: Path, budgets: Sequence[int], every: Mapping[str, Mapping[str, Array]]) -> None:
@@ -157,15 +179,22 @@ def _table(path: Path, budgets: Sequence[int], every: Mapping[str, Mapping[str, 
 def _claims(figure: str, every: Mapping[str, Mapping[str, Array]]) -> list[Claim]:
     """Return the paper's claims at the largest budget, and the control's."""
     claims = []
-    last = {p: {name: float(np.median(e[-1])) for name, e in errors.items()} for p, errors in every.items()}
+    last = {
+        p: {name: float(np.median(e[-1])) for name, e in errors.items()}
+        for p, errors in every.items()
+    }
     for rival in ("naive", "lil'UCB", "OptSpace"):
         words = [f"{p}: {m['S-MCANS']:.2g} against {m[rival]:.2g}" for p, m in last.items()]
         holds = all(m["S-MCANS"] <= m[rival] for m in last.values())
-        claims.append(Claim(figure, f"S-MCANS finds better pairs than {rival}", "; ".join(words), holds))
+        claims.append(
+            Claim(figure, f"S-MCANS finds better pairs than {rival}", "; ".join(words), holds)
+        )
     for rival in ("S-MCANS", "halving"):
         words = [f"{p}: {m['best pair']:.2g} against {m[rival]:.2g}" for p, m in last.items()]
         holds = all(m["best pair"] <= m[rival] for m in last.values())
-        claims.append(Claim(figure, f"(ours) asking the finalists beats {rival}", "; ".join(words), holds))
+        claims.append(
+            Claim(figure, f"(ours) asking the finalists beats {rival}", "; ".join(words), holds)
+        )
     return claims
 
 
@@ -234,7 +263,12 @@ def figure_a2(folder: Path, quick: bool, say: Say) -> list[Claim]:
     _table(folder / "appendix2.csv", budgets, {"ML-100K gender": errors})
     ours, theirs = float(np.median(errors["S-MCANS"][-1])), float(np.median(errors["OptSpace"][-1]))
     return [
-        Claim("A2", "LRMC is much inferior on ML-100K", f"S-MCANS {ours:.2g}, OptSpace {theirs:.2g}", ours < theirs)
+        Claim(
+            "A2",
+            "LRMC is much inferior on ML-100K",
+            f"S-MCANS {ours:.2g}, OptSpace {theirs:.2g}",
+            ours < theirs,
+        )
     ]
 
 
@@ -257,7 +291,9 @@ def figure_2(folder: Path, quick: bool, say: Say) -> list[Claim]:
     for line, (name, X, of) in zip(axes, problems, strict=True):
         n = len(X)
         budget = n * (rank + 1)
-        oracle = KernelOracle(X, "rbf", gamma=1.0 / float(np.median(pdist(X[:1000], "sqeuclidean"))))
+        oracle = KernelOracle(
+            X, "rbf", gamma=1.0 / float(np.median(pdist(X[:1000], "sqeuclidean")))
+        )
         K = oracle.block(np.arange(n), np.arange(n))
         found = play(adaptive_nystrom(n, rank=rank), oracle, budget=budget)
         i, j = np.triu_indices(n)
@@ -265,11 +301,19 @@ def figure_2(folder: Path, quick: bool, say: Say) -> list[Claim]:
         i, j = i[pick], j[pick]
         off = i != j
         a, b = np.r_[i, j[off]], np.r_[j, i[off]]
-        soft = soft_impute(Observations.from_triplets(a, b, K[a, b], (n, n)), center="none", max_rank=40)
+        soft = soft_impute(
+            Observations.from_triplets(a, b, K[a, b], (n, n)), center="none", max_rank=40
+        )
         share = 2 * budget / (n * (n + 1))
         scores = []
         for ax, (title, kernel) in zip(
-            line, (("full kernel", K), (f"MCANS, {share:.0%}", found), (f"SoftImpute, {share:.0%}", soft)), strict=True
+            line,
+            (
+                ("full kernel", K),
+                (f"MCANS, {share:.0%}", found),
+                (f"SoftImpute, {share:.0%}", soft),
+            ),
+            strict=True,
         ):
             Y = kernel_tsne(kernel)
             scores.append(neighbour_accuracy(Y, of))
@@ -280,9 +324,21 @@ def figure_2(folder: Path, quick: bool, say: Say) -> list[Claim]:
         line[0].set_ylabel(name, fontsize=9)
         said = f"{name}: full {scores[0]:.3f}, MCANS {scores[1]:.3f}, SoftImpute {scores[2]:.3f}"
         claims.append(
-            Claim("2", "MCANS is comparable to the full kernel (kNN within .05)", said, scores[0] - scores[1] <= 0.05)
+            Claim(
+                "2",
+                "MCANS is comparable to the full kernel (kNN within .05)",
+                said,
+                scores[0] - scores[1] <= 0.05,
+            )
         )
-        claims.append(Claim("2", "LRMC gives poor clusters (kNN .08 below MCANS)", said, scores[1] - scores[2] >= 0.08))
+        claims.append(
+            Claim(
+                "2",
+                "LRMC gives poor clusters (kNN .08 below MCANS)",
+                said,
+                scores[1] - scores[2] >= 0.08,
+            )
+        )
     save_figure(folder / "figure2.png", figure)
     save_csv(folder / "figure2.csv", ("data", "kernel", "entries", "knn accuracy"), rows)
     return claims

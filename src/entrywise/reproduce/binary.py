@@ -84,7 +84,16 @@ def biclusters(folder: Path, quick: bool, say: Say) -> list[Claim]:
             rate = 1 / math.sqrt(k)
             forced = _forced(MatrixWinnow(rate), side, k)
             theory = bicluster_bound(side, side, k, k)
-            rows.append((k, seed, _mistakes(MatrixWinnow(rate), stream), _mistakes(auto(), stream), forced, theory))
+            rows.append(
+                (
+                    k,
+                    seed,
+                    _mistakes(MatrixWinnow(rate), stream),
+                    _mistakes(auto(), stream),
+                    forced,
+                    theory,
+                )
+            )
     save_csv(folder / "biclusters.csv", ("k", "seed", "winnow", "auto", "adversary", "bound"), rows)
     table = np.array(rows, float)
     mean = np.array([table[table[:, 0] == k].mean(axis=0) for k in kinds])
@@ -145,15 +154,23 @@ def noise(folder: Path, quick: bool, say: Say) -> list[Claim]:
             stream = _stream(side, side, 5, 5, level, 60 + seed)
             flips = round(level * side**2)
             bound = winnow_bound(2 * side, 1 / math.sqrt(5), flips)
-            rows.append((level, seed, flips, bound, *(_mistakes(x, stream) for x in learners.values())))
+            rows.append(
+                (level, seed, flips, bound, *(_mistakes(x, stream) for x in learners.values()))
+            )
     save_csv(folder / "noise.csv", ("noise", "seed", "flips", "bound", *learners), rows)
     table = np.array(rows, float)
     figure, axes = new_figure(width=6.8)
     axis = axes[0, 0]
     for c, name in enumerate(learners):
-        axis.plot(levels, [table[table[:, 0] == x, 4 + c].mean() for x in levels], marker="o", label=name)
+        axis.plot(
+            levels, [table[table[:, 0] == x, 4 + c].mean() for x in levels], marker="o", label=name
+        )
     axis.plot(levels, [x * side**2 for x in levels], color=TRIALS, ls=":", label="labels flipped")
-    axis.set(xlabel="share of labels flipped", ylabel="mistakes", title=f"5 x 5 biclusters, {side} x {side}")
+    axis.set(
+        xlabel="share of labels flipped",
+        ylabel="mistakes",
+        title=f"5 x 5 biclusters, {side} x {side}",
+    )
     _legend(axis)
     save_figure(folder / "noise.png", figure)
     within = bool((table[:, 4] <= table[:, 3]).all())
@@ -187,7 +204,12 @@ def graphs(folder: Path, quick: bool, say: Say) -> list[Claim]:
         for seed in range(seeds):
             rng = np.random.default_rng([70, cut, seed])
             ends = np.sort([rng.permutation(n)[: 2 * cut] for _ in range(m)], axis=1)
-            U = np.array([np.where(np.searchsorted(e, np.arange(n), side="right") % 2 == 0, 1, -1) for e in ends])
+            U = np.array(
+                [
+                    np.where(np.searchsorted(e, np.arange(n), side="right") % 2 == 0, 1, -1)
+                    for e in ends
+                ]
+            )
             order = rng.permutation(m * n)
             i, j = order // n, order % n
             stream = (i, j, U[i, j])
@@ -195,17 +217,26 @@ def graphs(folder: Path, quick: bool, say: Say) -> list[Claim]:
             rate = 1 / math.sqrt(squared)
             bound = winnow_bound(m + n, rate)
             found = [
-                _mistakes(x, stream) for x in (MatrixWinnow(rate), MatrixWinnow(1.0), auto(), KernelPerceptron(kernel))
+                _mistakes(x, stream)
+                for x in (MatrixWinnow(rate), MatrixWinnow(1.0), auto(), KernelPerceptron(kernel))
             ]
             rows.append((2 * cut, seed, squared, bound, *found))
-    names = ("Algorithm 1 at the bound's rate", "Algorithm 1, rate 1", "auto", "perceptron, graph known")
+    names = (
+        "Algorithm 1 at the bound's rate",
+        "Algorithm 1, rate 1",
+        "auto",
+        "perceptron, graph known",
+    )
     save_csv(folder / "graphs.csv", ("cut", "seed", "mc^2 bound", "bound", *names), rows)
     table = np.array(rows, float)
     figure, axes = new_figure(width=6.8)
     axis = axes[0, 0]
     for c, name in enumerate(names):
         axis.plot(
-            [2 * k for k in cuts], [table[table[:, 0] == 2 * k, 4 + c].mean() for k in cuts], marker="o", label=name
+            [2 * k for k in cuts],
+            [table[table[:, 0] == 2 * k, 4 + c].mean() for k in cuts],
+            marker="o",
+            label=name,
         )
     axis.axhline(m * n, color=TRIALS, ls=":", label=f"every trial wrong ({m * n:,})")
     axis.set(
@@ -279,7 +310,9 @@ def sizes(folder: Path, quick: bool, say: Say) -> list[Claim]:
     save_figure(folder / "sizes.png", figure)
     thin = np.unique(np.linspace(0, side * side - 1, 200).astype(int))
     save_csv(
-        folder / "stream.csv", ("trial", *curves), [(int(t) + 1, *(int(c[t]) for c in curves.values())) for t in thin]
+        folder / "stream.csv",
+        ("trial", *curves),
+        [(int(t) + 1, *(int(c[t]) for c in curves.values())) for t in thin],
     )
     growth = np.log(table[-1, 2] / table[0, 2]) / np.log(table[-1, 0] / table[0, 0])
     return [
@@ -316,7 +349,9 @@ def votes(folder: Path, quick: bool, say: Say) -> list[Claim]:
         i, j = rows[order], cols[order]
         stream = (i, j, U[i, j])
         settings = [(r, q) for r in (3, 10) for q in (0.03, 0.1, 0.3)]
-        hazan = HazanKaleShalevShwartz(U.shape, 0.3, 2.0) if sum(U.shape) < 150 and not quick else None
+        hazan = (
+            HazanKaleShalevShwartz(U.shape, 0.3, 2.0) if sum(U.shape) < 150 and not quick else None
+        )
         found[name] = {
             "auto": _mistakes(auto(), stream),
             "symmetric": _mistakes(SymmetricWinnow(), stream),
@@ -325,7 +360,9 @@ def votes(folder: Path, quick: bool, say: Say) -> list[Claim]:
             "doubling": _mistakes(Doubling(), stream),
             "Hazan et al.": math.nan if hazan is None else _mistakes(hazan, stream),
             "Goldman-Warmuth": _mistakes(GoldmanWarmuth(), stream),
-            "MF with replay, best": min(_mistakes(OnlineFactorization(r, q, replay=10), stream) for r, q in settings),
+            "MF with replay, best": min(
+                _mistakes(OnlineFactorization(r, q, replay=10), stream) for r, q in settings
+            ),
             "MF once, best": min(_mistakes(OnlineFactorization(r, q), stream) for r, q in settings),
             "rows and columns": _mistakes(RowColumnMajority(), stream),
             "kernel in hindsight": _mistakes(KernelPerceptron((U.T @ U / len(U)) ** 3), stream),
@@ -334,25 +371,46 @@ def votes(folder: Path, quick: bool, say: Say) -> list[Claim]:
     if not found:
         return []
     names = list(next(iter(found.values())))
-    save_csv(folder / "votes.csv", ("data", *names), [(d, *row.values()) for d, row in found.items()])
+    save_csv(
+        folder / "votes.csv", ("data", *names), [(d, *row.values()) for d, row in found.items()]
+    )
     figure, axes = new_figure(columns=len(found), width=4.2)
     for axis, (name, row) in zip(axes[0], found.items(), strict=True):
         shown = names[:-1][::-1]
         share = [100 * row[x] / row["labels"] for x in shown]
-        colors = ["tab:orange" if x == "auto" else TRIALS if "hindsight" in x else "tab:blue" for x in shown]
+        colors = [
+            "tab:orange" if x == "auto" else TRIALS if "hindsight" in x else "tab:blue"
+            for x in shown
+        ]
         bars = axis.barh(shown, share, color=colors)
-        axis.bar_label(bars, fmt=lambda x: "" if math.isnan(x) else f"{x:.1f}", fontsize=8, padding=2)
+        axis.bar_label(
+            bars, fmt=lambda x: "" if math.isnan(x) else f"{x:.1f}", fontsize=8, padding=2
+        )
         for k in np.flatnonzero(np.isnan(share)):
             axis.text(0.3, k, "too slow here", fontsize=8, va="center", color=TRIALS)
-        axis.set(xlabel="mistakes, % of labels", title=name.replace("_", " "), xlim=(0, 1.15 * np.nanmax(share)))
+        axis.set(
+            xlabel="mistakes, % of labels",
+            title=name.replace("_", " "),
+            xlim=(0, 1.15 * np.nanmax(share)),
+        )
         axis.tick_params(labelsize=8, labelleft=axis is axes[0, 0])
     save_figure(folder / "votes.png", figure)
-    rivals = ("Hazan et al.", "Goldman-Warmuth", "MF with replay, best", "MF once, best", "rows and columns")
+    rivals = (
+        "Hazan et al.",
+        "Goldman-Warmuth",
+        "MF with replay, best",
+        "MF once, best",
+        "rows and columns",
+    )
     claims = []
     for name, row in found.items():
         best = np.nanmin([row[x] for x in rivals])
         what = f"{name}: auto against the best baseline without hindsight"
-        claims.append(Claim("votes", what, f"{row['auto']:.0f} and {best:.0f}", bool(row["auto"] <= 1.02 * best)))
+        claims.append(
+            Claim(
+                "votes", what, f"{row['auto']:.0f} and {best:.0f}", bool(row["auto"] <= 1.02 * best)
+            )
+        )
     return claims
 
 

@@ -14,13 +14,14 @@ import numpy as np
 
 from entrywise import datasets
 from entrywise.active import most_informative, top_two
-from entrywise.active.ucbe import ucb_e
+from entrywise.active.cells.ucb_e import ucb_e
 from entrywise.apply.leaderboard import Bought, scores
 from entrywise.oracles import MatrixOracle
 from entrywise.play import play
-from entrywise.queries import Array, Prices
+from entrywise.queries import Prices
 from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.run import Run
+from entrywise.types import Array
 
 RULES = ("uniform", "random", "balanced", "leverage", "variance", "committee", "gain")
 Say = Callable[[str], None]
@@ -32,7 +33,9 @@ def matrices(quick: bool) -> dict[str, tuple[Array, Array | None, tuple[float, .
     seen, runtime = datasets.oboe()
     error = seen.to_dense()
     dense = datasets.kiba()[0].to_dense()
-    dense = dense[np.argsort(-np.sum(~np.isnan(dense), axis=1), kind="stable")[: 150 if quick else 500]]
+    dense = dense[
+        np.argsort(-np.sum(~np.isnan(dense), axis=1), kind="stable")[: 150 if quick else 500]
+    ]
     dense = dense[:, np.argsort(-np.sum(~np.isnan(dense), axis=0), kind="stable")[:163]]
     jester = datasets.jester(complete_rows=True).to_dense()[: 150 if quick else 500]
     if quick:
@@ -60,9 +63,20 @@ def spend(out: Path, quick: bool, say: Say) -> list[Claim]:
         errors: dict[str, list[list[float]]] = {rule: [] for rule in rules}
         for share in shares:
             for rule in rules:
-                found = [_error(A, price, known, rule, float(np.floor(share * whole)), seed) for seed in seeds]
+                found = [
+                    _error(A, price, known, rule, float(np.floor(share * whole)), seed)
+                    for seed in seeds
+                ]
                 errors[rule].append(found)
-                table.append((name, rule, share, float(np.mean(found)), float(np.std(found) / np.sqrt(len(found)))))
+                table.append(
+                    (
+                        name,
+                        rule,
+                        share,
+                        float(np.mean(found)),
+                        float(np.std(found) / np.sqrt(len(found))),
+                    )
+                )
             say(f"  {name}, {share:.3g} of the money")
         for rule in rules:
             axis.plot(
@@ -79,7 +93,8 @@ def spend(out: Path, quick: bool, say: Say) -> list[Claim]:
         axis.grid(alpha=0.3)
         fair = "uniform" if price is None else "random"
         change = [
-            100 * (np.mean(np.array(g) / np.array(u)) - 1) for g, u in zip(errors["gain"], errors[fair], strict=True)
+            100 * (np.mean(np.array(g) / np.array(u)) - 1)
+            for g, u in zip(errors["gain"], errors[fair], strict=True)
         ]
         claims.append(
             Claim(
@@ -98,7 +113,9 @@ def spend(out: Path, quick: bool, say: Say) -> list[Claim]:
 def _error(A: Array, price: Array | None, known: Any, rule: str, budget: float, seed: int) -> float:
     held = known & (np.random.default_rng(50_000 + seed).random(A.shape) < 0.1)
     prices = None if price is None else Prices(price)
-    plan = most_informative(A.shape, prices, budget=budget, rule=rule, available=known & ~held, rng=seed)
+    plan = most_informative(
+        A.shape, prices, budget=budget, rule=rule, available=known & ~held, rng=seed
+    )
     found = play(plan, MatrixOracle(np.nan_to_num(A)))
     i, j = np.nonzero(held)
     return float(np.sqrt(np.mean((found.entries(i, j) - A[i, j]) ** 2)))
@@ -114,11 +131,15 @@ def best(out: Path, quick: bool, say: Say) -> list[Claim]:
     plans: dict[str, Callable[[float, int], Any]] = {
         "top-two": lambda budget, seed: top_two(A.shape, budget=budget, rng=seed),
         "UCB-E": lambda budget, seed: ucb_e(A.shape, budget=budget, rng=seed),
-        "uniform": lambda budget, seed: most_informative(A.shape, budget=budget, rule="uniform", rank=1, rng=seed),
+        "uniform": lambda budget, seed: most_informative(
+            A.shape, budget=budget, rule="uniform", rank=1, rng=seed
+        ),
         "gain": lambda budget, seed: most_informative(A.shape, budget=budget, rank=1, rng=seed),
     }
     if not quick:
-        plans["UCB-E, low rank"] = lambda budget, seed: ucb_e(A.shape, budget=budget, low_rank=True, batch=32, rng=seed)
+        plans["UCB-E, low rank"] = lambda budget, seed: ucb_e(
+            A.shape, budget=budget, low_rank=True, batch=32, rng=seed
+        )
     table: list[tuple[Any, ...]] = []
     right: dict[str, list[float]] = {}
     for name, make in plans.items():
@@ -139,7 +160,12 @@ def best(out: Path, quick: bool, say: Say) -> list[Claim]:
     figure, ((axis,),) = new_figure(width=5.5)
     for name, values in right.items():
         axis.plot([100 * s for s in shares], values, "o-", ms=4, label=name)
-    axis.set(xscale="log", xlabel="% of the cells", ylabel="runs that name the best model", ylim=(-0.02, 1.05))
+    axis.set(
+        xscale="log",
+        xlabel="% of the cells",
+        ylabel="runs that name the best model",
+        ylim=(-0.02, 1.05),
+    )
     axis.set_xticks([100 * s for s in shares], [f"{100 * s:g}" for s in shares])
     axis.set_xticks([], minor=True)
     axis.legend(fontsize=8, frameon=False)
@@ -161,14 +187,22 @@ def coverage(out: Path, quick: bool, say: Say) -> list[Claim]:
     """Draw how often 90 % intervals cover cells that were not bought, with a blind reserve."""
     table, claims = [], []
     seeds = range(700, 702) if quick else range(700, 710)
-    cases = {name: case for name, case in matrices(quick).items() if name in ("oboe", "kiba", "jester")}
+    cases = {
+        name: case for name, case in matrices(quick).items() if name in ("oboe", "kiba", "jester")
+    }
     figure, ((axis,),) = new_figure(width=5.5)
     for place, (name, (A, _, _)) in enumerate(cases.items()):
         known = ~np.isnan(A)
         found = []
         for seed in seeds:
             run = Run(
-                most_informative(A.shape, budget=float(int(0.2 * known.sum())), available=known, reserve=0.15, rng=seed)
+                most_informative(
+                    A.shape,
+                    budget=float(int(0.2 * known.sum())),
+                    available=known,
+                    reserve=0.15,
+                    rng=seed,
+                )
             )
             fit = play(run, MatrixOracle(np.nan_to_num(A)))
             left = known.copy()

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.queries import Array
 from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.reproduce._twocost import (
     SMALL,
@@ -27,6 +26,7 @@ from entrywise.reproduce._twocost import (
     movielens,
     synthetic,
 )
+from entrywise.types import Array
 
 Say = Callable[[str], None]
 STYLE = {
@@ -45,7 +45,9 @@ STYLE = {
 
 def _line(axis: Any, name: str, x: Any, y: Any, label: str | None = None) -> None:
     color, dash, marker = STYLE[name]
-    axis.plot(x, y, dash, color=color, marker=marker, markersize=3.5, linewidth=1.3, label=label or name)
+    axis.plot(
+        x, y, dash, color=color, marker=marker, markersize=3.5, linewidth=1.3, label=label or name
+    )
 
 
 def _plain_ticks(axis: Any) -> None:
@@ -71,7 +73,14 @@ def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
         name: [] for name in ("noisy_cur", "nCUR", "CUR+", "NNs", "NNa", "NNa, not centred")
     }
     for share in shares:
-        c = Contest(f"budget {share:.0%}", base.matrix, base.column_noise, base.entry_noise, share, base.rank)
+        c = Contest(
+            f"budget {share:.0%}",
+            base.matrix,
+            base.column_noise,
+            base.entry_noise,
+            share,
+            base.rank,
+        )
         A = c.matrix(0)
         grid = column_grid(c, A, 4 if quick else 8, 4)
         found = {
@@ -94,17 +103,26 @@ def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     for name, values in curves.items():
         _line(axis, name, [100 * s for s in shares], values)
     axis.axvspan(100 * shares[0], min(100 * limit, 100 * shares[-1]), color="tab:red", alpha=0.08)
-    axis.set(xlabel="budget, percent of what all entries cost", ylabel="relative error, percent", yscale="log")
+    axis.set(
+        xlabel="budget, percent of what all entries cost",
+        ylabel="relative error, percent",
+        yscale="log",
+    )
     axis.set_title("80 x 60, rank 4, low noise; rivals at their best setting")
     bottom = axis.get_ylim()[0] * 1.03
-    axis.text(100 * shares[0] + 0.5, bottom, "no theory for nuclear norms", va="bottom", color="tab:red")
+    axis.text(
+        100 * shares[0] + 0.5, bottom, "no theory for nuclear norms", va="bottom", color="tab:red"
+    )
     _plain_ticks(axis)
     axis.legend(fontsize=8)
     save_figure(folder / "figure1.png", figure)
     first, last = 0, len(shares) - 1
     ahead = all(curves["nCUR"][first] < curves[k][first] for k in ("NNa", "NNs", "CUR+"))
     near = curves["nCUR"][last] <= 1.1 * curves["NNa"][last]
-    ours = all(curves["noisy_cur"][k] <= min(v[k] for v in curves.values()) * 1.0001 for k in range(len(shares)))
+    ours = all(
+        curves["noisy_cur"][k] <= min(v[k] for v in curves.values()) * 1.0001
+        for k in range(len(shares))
+    )
     return [
         Claim(
             "1", "at low budgets noisyCUR is well below nuclear norms and CUR+",
@@ -125,7 +143,9 @@ def _panels(
     for axis, c in zip(axes[0], pair, strict=True):
         A = c.matrix(0)
         large = A.size > SMALL
-        grid = column_grid(c, A, 5 if quick else (8 if large else 12), max(2, c.most_columns(A) // 10))
+        grid = column_grid(
+            c, A, 5 if quick else (8 if large else 12), max(2, c.most_columns(A) // 10)
+        )
         few = grid[:: 3 if large else 2]  # for what is slow
         penalty = _penalty(c, A, quick)
         plan: dict[str, tuple[str, list[Any]]] = {
@@ -143,7 +163,13 @@ def _panels(
             plan["NNa, not centred"] = ("NNa", [(1.0, penalty, False)])
         best: dict[str, float] = {}
         automatic = float(errors(c, "noisy_cur", [None], runs)[None].mean())
-        axis.axhline(100 * automatic, color="tab:blue", linewidth=2.2, alpha=0.5, label="noisy_cur, automatic")
+        axis.axhline(
+            100 * automatic,
+            color="tab:blue",
+            linewidth=2.2,
+            alpha=0.5,
+            label="noisy_cur, automatic",
+        )
         for name, (method, settings) in plan.items():
             found = errors(c, method, settings, runs)
             say(f"figure {number}: {c.name}, {name}")
@@ -160,7 +186,12 @@ def _panels(
             if name == "nCUR":
                 claims += _shape_claims(number, c, settings, means)
         rows.append((c.name, "noisy_cur, automatic", None, len(runs), 100 * automatic))
-        axis.set(xlabel="d, noisy columns bought", ylabel="relative error, percent", title=c.name, yscale="log")
+        axis.set(
+            xlabel="d, noisy columns bought",
+            ylabel="relative error, percent",
+            title=c.name,
+            yscale="log",
+        )
         drawn = [float(y) for line in axis.get_lines() for y in line.get_ydata()]
         top = max(200 * max(best["nCUR"], best["CUR+"]), 200 * automatic)
         axis.set_ylim(0.85 * min(drawn), min(top, 1.1 * max(drawn)))
@@ -171,7 +202,9 @@ def _panels(
         claims += _rank_claims(number, c, best, automatic)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     save_figure(folder / f"figure{number}.png", figure)
-    save_csv(folder / f"figure{number}.csv", ("panel", "method", "d", "runs", "error_percent"), rows)
+    save_csv(
+        folder / f"figure{number}.csv", ("panel", "method", "d", "runs", "error_percent"), rows
+    )
     return claims
 
 
@@ -205,26 +238,39 @@ def _rank_claims(number: str, c: Contest, best: dict[str, float], automatic: flo
 
 def figure2(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """Synthetic 80 x 60, budget 15 %, low and high noise."""
-    return _panels("2", folder, quick, say, contests("synthetic", synthetic(), 4), range(2 if quick else 20))
+    return _panels(
+        "2", folder, quick, say, contests("synthetic", synthetic(), 4), range(2 if quick else 20)
+    )
 
 
 def figure3(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """Jester, the 7200 users who rated all jokes (quick: 200 of them), budget 11 %."""
     A = jester(200 if quick else None)
-    return _panels("3", folder, quick, say, contests("jester", lambda seed: A, 10), range(1 if quick else 10))
+    return _panels(
+        "3", folder, quick, say, contests("jester", lambda seed: A, 10), range(1 if quick else 10)
+    )
 
 
 def figure4(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """MovieLens-100K completed by iterative SVD (quick: its 50 most rated movies), budget 10.6 %."""
     A = movielens(movies=50 if quick else None)
-    return _panels("4", folder, quick, say, contests("movielens", lambda seed: A, 10), range(1 if quick else 10))
+    return _panels(
+        "4",
+        folder,
+        quick,
+        say,
+        contests("movielens", lambda seed: A, 10),
+        range(1 if quick else 10),
+    )
 
 
 def _penalty(c: Contest, A: Array, quick: bool) -> float | None:
     """Return the nuclear norm's penalty: chosen on held-out entries, or where that is slow with the truth of one run."""
     if A.size <= SMALL:
         return None
-    top = float(np.std(A)) * math.sqrt(c.share) * (math.sqrt(A.shape[0]) + math.sqrt(A.shape[1])) / 2
+    top = (
+        float(np.std(A)) * math.sqrt(c.share) * (math.sqrt(A.shape[0]) + math.sqrt(A.shape[1])) / 2
+    )
     tried = [(1.0, top * factor, True) for factor in ((0.25,) if quick else (1.0, 0.25, 0.06))]
     return float(_best(errors(c, "NNa", tried, range(1)))[0][1])
 

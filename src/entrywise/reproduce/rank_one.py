@@ -26,8 +26,8 @@ from entrywise.passive import (
     projected_eigenvector,
     propagation,
 )
-from entrywise.queries import Array
 from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
+from entrywise.types import Array
 
 Say = Callable[[str], None]
 Errors = dict[str, list[float]]
@@ -45,16 +45,22 @@ def fit(seen: Observations, seed: int, iterations: int = 1000) -> dict[str, Rank
         warnings.simplefilter("ignore")  # the chain says when it is no better than a constant
         return {
             "log-LS": log_least_squares(seen, refine=False, certify=False),
-            "unweighted log-LS": log_least_squares(seen, weighted=False, refine=False, certify=False),
+            "unweighted log-LS": log_least_squares(
+                seen, weighted=False, refine=False, certify=False
+            ),
             "Markov chain": projected_eigenvector(seen, 0.1, 10.0),
             "propagation": propagation(seen),
             "alt-min, SVD": alternating_minimization(seen, iterations=iterations),
-            "alt-min, random": alternating_minimization(seen, start="random", iterations=iterations, rng=seed),
+            "alt-min, random": alternating_minimization(
+                seen, start="random", iterations=iterations, rng=seed
+            ),
             "refined (ours)": log_least_squares(seen, certify=False),
         }
 
 
-def draw(mask: str, n: int, delta: float, seed: int, k: int = 3, p: float = 0.01) -> tuple[Array, Array, Observations]:
+def draw(
+    mask: str, n: int, delta: float, seed: int, k: int = 3, p: float = 0.01
+) -> tuple[Array, Array, Observations]:
     """Return the factors and the disturbed known entries; random masks are drawn until they are connected."""
     rng = np.random.default_rng([seed, n, round(1e6 * p), k])
     x, y = random_rank_one(n, n, rng)
@@ -80,7 +86,11 @@ def relative(found: RankOne, x: Array, y: Array) -> float:
     return min(error, 1e9) if math.isfinite(error) else 1e9
 
 
-def sweep(values: Sequence[Any], make: Callable[[Any, int], tuple[Array, Array, Observations]], trials: int) -> Errors:
+def sweep(
+    values: Sequence[Any],
+    make: Callable[[Any, int], tuple[Array, Array, Observations]],
+    trials: int,
+) -> Errors:
     """Return each method's mean error at every value."""
     means: Errors = {}
     for value in values:
@@ -99,11 +109,16 @@ def convergence(mask: str, n: int, trials: int, steps: Sequence[int], p: float =
     drawn = [draw(mask, n, 1e-3, seed, p=p) for seed in range(trials)]
 
     def mean(fits: list[RankOne]) -> float:
-        return float(np.mean([relative(found, x, y) for found, (x, y, _) in zip(fits, drawn, strict=True)]))
+        return float(
+            np.mean([relative(found, x, y) for found, (x, y, _) in zip(fits, drawn, strict=True)])
+        )
 
     level = mean([log_least_squares(seen, refine=False, certify=False) for _, _, seen in drawn])
     means: Errors = {"log-LS": [level] * len(steps)}
-    starts: tuple[tuple[str, Literal["svd", "random"]], ...] = (("alt-min, SVD", "svd"), ("alt-min, random", "random"))
+    starts: tuple[tuple[str, Literal["svd", "random"]], ...] = (
+        ("alt-min, SVD", "svd"),
+        ("alt-min, random", "random"),
+    )
     for name, start in starts:
         means[name] = [
             mean(
@@ -117,7 +132,9 @@ def convergence(mask: str, n: int, trials: int, steps: Sequence[int], p: float =
     return means
 
 
-def _draw(folder: Path, name: str, panels: list[tuple[str, str, Sequence[Any], Errors]], title: str) -> None:
+def _draw(
+    folder: Path, name: str, panels: list[tuple[str, str, Sequence[Any], Errors]], title: str
+) -> None:
     figure, axes = new_figure(columns=2, rows=(len(panels) + 1) // 2, width=5.6, height=4.0)
     for ax in axes.ravel()[len(panels) :]:
         ax.set_axis_off()
@@ -126,7 +143,10 @@ def _draw(folder: Path, name: str, panels: list[tuple[str, str, Sequence[Any], E
         for method, errors in means.items():
             color, style = STYLES[method]
             ax.loglog(values, errors, style, color=color, label=method, markersize=5, linewidth=1.3)
-            rows += [(letter, label, value, method, error) for value, error in zip(values, errors, strict=True)]
+            rows += [
+                (letter, label, value, method, error)
+                for value, error in zip(values, errors, strict=True)
+            ]
         smallest = min(min(e) for e in means.values())
         ax.set_ylim(smallest / 2, min(30.0, 3 * max(max(e) for e in means.values())))
         ax.set_xlabel(label)
@@ -137,7 +157,11 @@ def _draw(folder: Path, name: str, panels: list[tuple[str, str, Sequence[Any], E
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     figure.suptitle(title)
     save_figure(folder / f"figure{name}.png", figure)
-    save_csv(folder / f"figure{name}.csv", ("panel", "variable", "value", "method", "mean relative error"), rows)
+    save_csv(
+        folder / f"figure{name}.csv",
+        ("panel", "variable", "value", "method", "mean relative error"),
+        rows,
+    )
 
 
 def _near(values: Sequence[float], value: float) -> int:
@@ -292,10 +316,14 @@ def figure_bounds(folder: Path, quick: bool, say: Say) -> list[Claim]:
     for n in sizes:
         seen, A = path_family(n, 2.0)
         gap = smallest_gap(Laplacian(2 * n, seen.rows, n + seen.cols))
-        consistent.append(float(np.linalg.norm(log_least_squares(seen, certify=False).to_dense() - A)))
+        consistent.append(
+            float(np.linalg.norm(log_least_squares(seen, certify=False).to_dense() - A))
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            chain.append(float(np.linalg.norm(projected_eigenvector(seen, 0.5, 2.0).to_dense() - A)))
+            chain.append(
+                float(np.linalg.norm(projected_eigenvector(seen, 0.5, 2.0).to_dense() - A))
+            )
         lower.append(math.exp(2.0 * math.sqrt((2 * n - 1) / 2)) - 1)
         upper.append(corollary_2((n, n), 2.0, gap, 2.0))
         rows.append(("path", n, consistent[-1], chain[-1], lower[-1], upper[-1]))
@@ -312,10 +340,16 @@ def figure_bounds(folder: Path, quick: bool, say: Say) -> list[Claim]:
     plain, bounded = [], []
     for low in lows:
         seen, A = block_family(20, low)
-        plain.append(float(np.linalg.norm(log_least_squares(seen, refine=False, certify=False).to_dense() - A)))
+        plain.append(
+            float(
+                np.linalg.norm(log_least_squares(seen, refine=False, certify=False).to_dense() - A)
+            )
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            bounded.append(float(np.linalg.norm(projected_eigenvector(seen, 0.5, 2.0).to_dense() - A)))
+            bounded.append(
+                float(np.linalg.norm(projected_eigenvector(seen, 0.5, 2.0).to_dense() - A))
+            )
         rows.append(("blocks", low, plain[-1], bounded[-1], 20 / 3 / low, math.nan))
     ax = axes[0, 1]
     ax.loglog(lows, plain, "o-", label="log-LS (consistent)")
@@ -325,7 +359,11 @@ def figure_bounds(folder: Path, quick: bool, say: Say) -> list[Claim]:
     ax.set_ylabel("Frobenius error")
     ax.legend(frameon=False, fontsize=8)
     save_figure(folder / "bounds.png", figure)
-    save_csv(folder / "bounds.csv", ("family", "n or smallest", "log-LS", "chain", "lower bound", "upper bound"), rows)
+    save_csv(
+        folder / "bounds.csv",
+        ("family", "n or smallest", "log-LS", "chain", "lower bound", "upper bound"),
+        rows,
+    )
     exponential = all(c >= b for c, b in zip(consistent, lower, strict=True))
     below = all(c <= b for c, b in zip(chain, upper, strict=True))
     return [

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from entrywise.active import subspace
-from entrywise.active.mbeg import draw_pairs
+from entrywise.active.subspaces.bandit import draw_pairs
 from entrywise.bounds import subspace as bounds
 from entrywise.gallery import sample_law
 from entrywise.linalg.pairs import PairSums
 from entrywise.oracles import MatrixOracle
-from entrywise.passive.popca import covariance, from_covariance, partial_pca
+from entrywise.passive.partial_pca import covariance, from_covariance, partial_pca
 from entrywise.play import play
-from entrywise.queries import Array
 from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.reproduce._subspace_data import air, digits
+from entrywise.types import Array
 
 Say = Callable[[str], None]
 
@@ -61,7 +61,9 @@ def excess(folder: Path, quick: bool, say: Say) -> list[Claim]:
         rows += [(50, 3, r, m, f, b) for m, f, b in zip(grid, found, bound, strict=True)]
         axes[0, 0].loglog(grid, found, f"C{c}o-", label=f"r = {r}")
         axes[0, 0].loglog(grid, bound, f"C{c}--", linewidth=1)
-        say(f"  r = {r}: {found[-1]:.4f} after {grid[-1]} samples, Corollary 3 allows {bound[-1]:.3f}")
+        say(
+            f"  r = {r}: {found[-1]:.4f} after {grid[-1]} samples, Corollary 3 allows {bound[-1]:.3f}"
+        )
     m = 2000 if quick else 10_000
     for ax, name, values in ((axes[0, 1], "d", (10, 25, 50, 100)), (axes[0, 2], "k", (1, 2, 4, 8))):
         sizes = [{"d": 50, "k": 3, name: v} for v in values]
@@ -82,7 +84,14 @@ def excess(folder: Path, quick: bool, say: Say) -> list[Claim]:
     save_figure(folder / "excess.png", figure)
     save_csv(folder / "excess.csv", ("d", "k", "r", "samples", "excess", "corollary_3"), rows)
     ratio = max(row[4] / row[5] for row in rows)
-    return [Claim("excess", "expected excess at most (d/r) sqrt(k/m)", f"largest ratio {ratio:.3f}", ratio <= 1.0)]
+    return [
+        Claim(
+            "excess",
+            "expected excess at most (d/r) sqrt(k/m)",
+            f"largest ratio {ratio:.3f}",
+            ratio <= 1.0,
+        )
+    ]
 
 
 def _passive(law: bounds.Law, d: int, r: int, m: int, seed: int) -> float:
@@ -96,7 +105,9 @@ def _passive(law: bounds.Law, d: int, r: int, m: int, seed: int) -> float:
 def _active(law: bounds.Law, d: int, r: int, m: int, seed: int) -> float:
     """Excess after m samples of which r attributes were chosen."""
     X = law.draw(m, np.random.default_rng(seed))
-    return law.excess(play(subspace(d, 1, per_sample=r, samples=m, rng=seed), MatrixOracle(X)).components)
+    return law.excess(
+        play(subspace(d, 1, per_sample=r, samples=m, rng=seed), MatrixOracle(X)).components
+    )
 
 
 def _needed(excess_at: Callable[[int, int], float], level: float, seeds: range, start: int) -> int:
@@ -113,12 +124,17 @@ def price(folder: Path, quick: bool, say: Say) -> list[Claim]:
     found: dict[str, list[int]] = {"by chance": [], "chosen": []}
     rows = []
     for d in sizes:
-        laws = [bounds.coins_law(d, 1, 1 / 32, np.random.default_rng(1000 + seed)) for seed in seeds]
+        laws = [
+            bounds.coins_law(d, 1, 1 / 32, np.random.default_rng(1000 + seed)) for seed in seeds
+        ]
         for name, excess_of in (("by chance", _passive), ("chosen", _active)):
             at = lambda m, seed, d=d, laws=laws, f=excess_of: f(laws[seed], d, r, m, seed)  # noqa: E731
             found[name].append(_needed(at, 0.05, seeds, 8))
             rows.append((name, d, r, found[name][-1]))
-        say(f"  d = {d}: " + ", ".join(f"{name} {each[-1]:,} samples" for name, each in found.items()))
+        say(
+            f"  d = {d}: "
+            + ", ".join(f"{name} {each[-1]:,} samples" for name, each in found.items())
+        )
     figure, axes = new_figure()
     ax, x = axes[0, 0], np.array(sizes) / r
     slopes = {}
@@ -126,7 +142,9 @@ def price(folder: Path, quick: bool, say: Say) -> list[Claim]:
         slopes[name] = float(np.polyfit(np.log(x), np.log(each), 1)[0])
         ax.loglog(x, each, f"C{c}o-", label=f"attributes {name}: exponent {slopes[name]:.2f}")
     for power, style, name in ((2, "k:", "by chance"), (1, "k--", "chosen")):
-        ax.loglog(x, found[name][0] * (x / x[0]) ** power, style, linewidth=0.8, label=f"(d / r)^{power}")
+        ax.loglog(
+            x, found[name][0] * (x / x[0]) ** power, style, linewidth=0.8, label=f"(d / r)^{power}"
+        )
     ax.set_xlabel("d / r")
     ax.set_ylabel("samples until the mean excess is 0.05")
     ax.set_title("The hard law of Theorem 4, k = 1, r = 2")
@@ -137,8 +155,18 @@ def price(folder: Path, quick: bool, say: Say) -> list[Claim]:
     save_csv(folder / "price.csv", ("attributes", "d", "r", "samples"), rows)
     passive, active = slopes["by chance"], slopes["chosen"]
     return [
-        Claim("price", "seen by chance, the price is (d/r)^2", f"exponent {passive:.2f}", 1.6 <= passive <= 2.4),
-        Claim("price", "chosen, a linear price may be had", f"exponent {active:.2f} of subspace", active <= 1.3),
+        Claim(
+            "price",
+            "seen by chance, the price is (d/r)^2",
+            f"exponent {passive:.2f}",
+            1.6 <= passive <= 2.4,
+        ),
+        Claim(
+            "price",
+            "chosen, a linear price may be had",
+            f"exponent {active:.2f} of subspace",
+            active <= 1.3,
+        ),
     ]
 
 
@@ -149,11 +177,17 @@ def regime(folder: Path, quick: bool, say: Say) -> list[Claim]:
     for ax, d in zip(axes[0], (100, 1000), strict=True):
         k, r, epsilon = 1, 2, np.geomspace(1e-5, 1e-1, 33 if quick else 201)
         found = [bounds.compare(d, k, r, float(e)) for e in epsilon]
-        lower = [max(bounds.active_lower(d, r, float(e)), bounds.passive_lower(d, k, d, float(e))) for e in epsilon]
+        lower = [
+            max(bounds.active_lower(d, r, float(e)), bounds.passive_lower(d, k, d, float(e)))
+            for e in epsilon
+        ]
         ax.loglog(epsilon, [c.passive_samples for c in found], label="Corollary 3 (by chance)")
         ax.loglog(epsilon, [c.active_samples for c in found], label="Theorem 7 (MBEG)")
         ax.loglog(epsilon, lower, "k:", label="lower bounds (Theorems 5, 12)")
-        rows += [(d, e, c.passive_samples, c.active_samples, b) for e, c, b in zip(epsilon, found, lower, strict=True)]
+        rows += [
+            (d, e, c.passive_samples, c.active_samples, b)
+            for e, c, b in zip(epsilon, found, lower, strict=True)
+        ]
         better = [float(e) for e, c in zip(epsilon, found, strict=True) if c.active_is_better]
         begins[d] = max(better) if better else 0.0
         if better:
@@ -167,7 +201,14 @@ def regime(folder: Path, quick: bool, say: Say) -> list[Claim]:
     save_csv(folder / "regime.csv", ("d", "epsilon", "corollary_3", "theorem_7", "lower"), rows)
     agree = all((row[3] < row[2]) == (begins[row[0]] >= row[1] > 0) for row in rows)
     words = f"below epsilon = {begins[100]:.2g} (d = 100), {begins[1000]:.2g} (d = 1000)"
-    return [Claim("regime", "MBEG's bound is better for small epsilon, by the two conditions of 3.2", words, agree)]
+    return [
+        Claim(
+            "regime",
+            "MBEG's bound is better for small epsilon, by the two conditions of 3.2",
+            words,
+            agree,
+        )
+    ]
 
 
 def one_attribute(folder: Path, quick: bool, say: Say) -> list[Claim]:
@@ -181,7 +222,9 @@ def one_attribute(folder: Path, quick: bool, say: Say) -> list[Claim]:
                 sign = int(rng.choice([-1, 1]))
                 X = some_of(bounds.diagonals_law(sign).draw(m, rng), r, rng)
                 product = covariance(PairSums(2, False).add(X), center=False)[0, 1]
-                guess = np.sign(product) if product else rng.choice([-1, 1])  # nothing seen of the product: a coin
+                guess = (
+                    np.sign(product) if product else rng.choice([-1, 1])
+                )  # nothing seen of the product: a coin
                 hits += int(guess == sign)
             right[r].append(hits / runs)
     shares = []
@@ -207,7 +250,9 @@ def one_attribute(folder: Path, quick: bool, say: Say) -> list[Claim]:
     save_figure(folder / "one-attribute.png", figure)
     rows = [(r, m, p) for r, each in right.items() for m, p in zip(grid, each, strict=True)]
     save_csv(folder / "one-attribute.csv", ("r", "samples", "right"), rows)
-    say(f"  right with {grid[-1]} samples: {right[1][-1]:.2f} by one attribute, {right[2][-1]:.2f} by two")
+    say(
+        f"  right with {grid[-1]} samples: {right[1][-1]:.2f} by one attribute, {right[2][-1]:.2f} by two"
+    )
     holds = abs(right[1][-1] - 0.5) < 4 * 0.5 / np.sqrt(runs) and min(right[2]) == 1.0
     words = f"right in {right[1][-1]:.2f} of runs at r = 1, {right[2][-1]:.2f} at r = 2"
     return [Claim("one-attribute", "learning with r = 1 is impossible", words, bool(holds))]
@@ -215,13 +260,19 @@ def one_attribute(folder: Path, quick: bool, say: Say) -> list[Claim]:
 
 def single(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """Samples until the law x = e_j is found: the open question of section 4."""
-    r, sizes, seeds = 4, (8, 32, 128) if quick else (8, 16, 32, 64, 128, 256, 512), range(5 if quick else 25)
+    r, sizes, seeds = (
+        4,
+        (8, 32, 128) if quick else (8, 16, 32, 64, 128, 256, 512),
+        range(5 if quick else 25),
+    )
     ours, theirs, rows = [], [], []
     for d in sizes:
         laws = [bounds.spike_law(d, (7 * seed) % d) for seed in seeds]
         at = lambda m, seed, d=d, laws=laws: _active(laws[seed], d, r, m, seed)  # noqa: E731
         ours.append(_needed(at, 0.5, seeds, 1))
-        theirs.append(float(np.median([_first_product(d, (7 * seed) % d, r, seed) for seed in seeds])))
+        theirs.append(
+            float(np.median([_first_product(d, (7 * seed) % d, r, seed) for seed in seeds]))
+        )
         rows.append((d, ours[-1], theirs[-1]))
     figure, axes = new_figure()
     ax, x = axes[0, 0], np.array(sizes)
@@ -239,10 +290,16 @@ def single(folder: Path, quick: bool, say: Say) -> list[Claim]:
     say(f"  exponents of d: subspace {slopes[0]:.2f}, MBEG {slopes[1]:.2f}")
     return [
         Claim(
-            "single", "MBEG needs of the order of d^2 samples on x = e_j", f"exponent {slopes[1]:.2f}", slopes[1] > 1.6
+            "single",
+            "MBEG needs of the order of d^2 samples on x = e_j",
+            f"exponent {slopes[1]:.2f}",
+            slopes[1] > 1.6,
         ),
         Claim(
-            "single", "open: a linear price for any epsilon", f"exponent {slopes[0]:.2f} on this law", slopes[0] < 1.4
+            "single",
+            "open: a linear price for any epsilon",
+            f"exponent {slopes[0]:.2f} on this law",
+            slopes[0] < 1.4,
         ),
     ]
 

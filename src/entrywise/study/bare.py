@@ -24,7 +24,10 @@ class Call(NamedTuple):
     values: Sequence[Any] = ()
 
 
-_BEGIN, _COMMIT = Call("begin", "BEGIN"), Call("commit", "COMMIT")  # around every statement but the last
+_BEGIN, _COMMIT = (
+    Call("begin", "BEGIN"),
+    Call("commit", "COMMIT"),
+)  # around every statement but the last
 
 
 @dataclass
@@ -66,11 +69,15 @@ class Bare:
                 line = self._idle.pop()
             except IndexError:
                 break
-            if line.pid == os.getpid() and not line.handle.closed:  # after a fork they are the parent's
+            if (
+                line.pid == os.getpid() and not line.handle.closed
+            ):  # after a fork they are the parent's
                 return line
         dialect = self._engine.dialect
         arguments, options = dialect.create_connect_args(self._engine.url)
-        return _Line(dialect.loaded_dbapi.connect(*arguments, **options, autocommit=True), os.getpid())
+        return _Line(
+            dialect.loaded_dbapi.connect(*arguments, **options, autocommit=True), os.getpid()
+        )
 
     def _talk(self, line: _Line, calls: Sequence[Call]) -> list[Found]:
         from psycopg import errors, pq
@@ -98,7 +105,9 @@ class Bare:
             result = check(wire.get_result())
             if result.status == pq.ExecStatus.TUPLES_OK:
                 rows = range(result.ntuples)
-                found.append([tuple(result.get_value(i, j) for j in range(result.nfields)) for i in rows])
+                found.append(
+                    [tuple(result.get_value(i, j) for j in range(result.nfields)) for i in rows]
+                )
             wire.get_result()  # the end of the statement
         wire.get_result()  # the end of the trip
         wire.exit_pipeline_mode()

@@ -13,7 +13,7 @@ import numpy as np
 from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.observations import Observations
 from entrywise.queries import Prices
-from entrywise.run import _refuse_asymmetry
+from entrywise.run import refuse_asymmetry
 from entrywise.study import plans, replay, report
 from entrywise.study.entries import Labels, number, parse_id
 from entrywise.study.sql import SQLStore
@@ -40,7 +40,9 @@ def create(
     for own in _OWN:
         if own in params:
             word = "seed" if own == "rng" else own
-            raise ParameterError(f"{own} is not a parameter of a study's plan; give {word} beside params")
+            raise ParameterError(
+                f"{own} is not a parameter of a study's plan; give {word} beside params"
+            )
     if budget is not None and not (math.isfinite(budget) and budget >= 0):
         raise ParameterError(f"budget must be finite and not below 0, got {budget}")
     if seed is None:
@@ -55,7 +57,11 @@ def create(
 
 
 def begin(
-    url: str | SQLStore, record: Record, labels: dict[str, list[str]], known: Mapping[str, Any], named: bool = False
+    url: str | SQLStore,
+    record: Record,
+    labels: dict[str, list[str]],
+    known: Mapping[str, Any],
+    named: bool = False,
 ) -> SQLStore:
     """Work out the first questions of a study and keep it, with what is known, by mode."""
     plan = plans.make(record)[0]
@@ -75,8 +81,15 @@ def begin(
     memory = {mode: _known(record, seen, names) if named else seen for mode, seen in known.items()}
     run = replay.start(record, memory)
     first = replay.step(run, 0)
-    record = replace(record, state=first.state, next_batch=len(first.asked), current=len(first.asked) - 1)
-    columns: dict[str, Any] = {"mode": [], "row": np.zeros(0, int), "col": np.zeros(0, int), "value": np.zeros(0)}
+    record = replace(
+        record, state=first.state, next_batch=len(first.asked), current=len(first.asked) - 1
+    )
+    columns: dict[str, Any] = {
+        "mode": [],
+        "row": np.zeros(0, int),
+        "col": np.zeros(0, int),
+        "value": np.zeros(0),
+    }
     for mode, (i, j, value) in memory.items():
         columns["mode"] = [*columns["mode"], *([mode] * len(i))]
         for key, part in (("row", i), ("col", j), ("value", value)):
@@ -101,11 +114,15 @@ def _known(record: Record, seen: Observations, names: Labels) -> tuple[Any, Any,
         code = {label: k for k, label in enumerate(own)}
         missing = next((label for label in given if label not in code), None)
         if missing is not None:
-            raise ParameterError(f"known entries name the {axis} {missing!r}, which the study does not have")
+            raise ParameterError(
+                f"known entries name the {axis} {missing!r}, which the study does not have"
+            )
         into = np.array([code[label] for label in given], np.int64)
         rows, cols = (into[rows], cols) if axis == "row" else (rows, into[cols])
     if record.symmetric:
-        _refuse_asymmetry(Observations(rows, cols, seen.values, (record.n_rows or 1, record.n_cols or 1)))
+        refuse_asymmetry(
+            Observations(rows, cols, seen.values, (record.n_rows or 1, record.n_cols or 1))
+        )
     return rows, cols, seen.values
 
 
@@ -132,19 +149,33 @@ def reopen(store: SQLStore, name: str, budget: float | None, now: float) -> None
             spent = report.money(store, record, now)
             least = spent["spent"] + spent["reserved"]
             if not (math.isfinite(budget) and budget >= least):
-                raise ParameterError(f"{least:g} is spent or reserved; the budget must be at least that, got {budget}")
+                raise ParameterError(
+                    f"{least:g} is spent or reserved; the budget must be at least that, got {budget}"
+                )
             change["budget"] = float(budget)
         elif record.state == "exhausted":
-            raise ParameterError(f"the money of study {name!r} ran out; reopen it with a larger budget")
+            raise ParameterError(
+                f"the money of study {name!r} ran out; reopen it with a larger budget"
+            )
         elif record.state != "closed":
             raise StoreError(f"study {name!r} is {record.state}; only a closed one can be reopened")
         if record.state == "finished":
-            raise StoreError(f"study {name!r} is finished; money changes nothing, fork it for other parameters")
+            raise StoreError(
+                f"study {name!r} is finished; money changes nothing, fork it for other parameters"
+            )
         if store.set_state(record, **change):
             return
 
 
-def amend(store: SQLStore, name: str, labels: Labels, answer: Any, value: Any, worker: str | None, now: float) -> None:
+def amend(
+    store: SQLStore,
+    name: str,
+    labels: Labels,
+    answer: Any,
+    value: Any,
+    worker: str | None,
+    now: float,
+) -> None:
     """Correct an answer: withdraw what was asked after its batch and note the old value."""
     new = number(value)
     while True:
@@ -160,10 +191,18 @@ def amend(store: SQLStore, name: str, labels: Labels, answer: Any, value: Any, w
         if source == "memory":
             entry = store.entries_of(record.id, [at])[at]
             _, told = store.find(record.id, [entry[0]], [entry[1]], record.symmetric)[0]
-            where = "it was known beforehand: fork the study" if told is None else f"amend {told[0]}.{told[1]}"
-            raise TellError(f"question {at[0]}.{at[1]}, entry {labels.name(*entry)}, was answered from memory; {where}")
+            where = (
+                "it was known beforehand: fork the study"
+                if told is None
+                else f"amend {told[0]}.{told[1]}"
+            )
+            raise TellError(
+                f"question {at[0]}.{at[1]}, entry {labels.name(*entry)}, was answered from memory; {where}"
+            )
         keep = max(
-            row.number for row in store.batches(record.id) if not row.dead and row.wanted and row.number <= at[0]
+            row.number
+            for row in store.batches(record.id)
+            if not row.dead and row.wanted and row.number <= at[0]
         )
         if store.amend(record, at, keep, None if math.isnan(new) else new, worker, now):
             return

@@ -24,10 +24,10 @@ from entrywise.active import adaptive_nystrom
 from entrywise.gallery import random_psd
 from entrywise.oracles import MatrixOracle
 from entrywise.play import play
-from entrywise.queries import Array
 from entrywise.study.schema import answers, questions
 from entrywise.study.study import Study
 from entrywise.study.work import answer
+from entrywise.types import Array
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class Outcome:
         return not harm and self.identical and self.cost == self.expected_cost
 
 
-def work_and_note(url: str, name: str, worker: str, path: str, seed: int, matrix: Array, pause: float) -> None:
+def work_and_note(
+    url: str, name: str, worker: str, path: str, seed: int, matrix: Array, pause: float
+) -> None:
     """Ask, measure and tell until the study is finished; note what was acknowledged."""
     oracle, chance = MatrixOracle(matrix), random.Random(seed)
     study = Study.open(url, name)
@@ -70,8 +72,12 @@ def work_and_note(url: str, name: str, worker: str, path: str, seed: int, matrix
             time.sleep(pause * chance.random())
             told = answer(oracle, leased)
             study.put(told, worker)
-            lines = zip(told.batch.tolist(), told.position.tolist(), told.value.tolist(), strict=True)
-            notes.write("".join(f"{batch} {position} {value!r}\n" for batch, position, value in lines))
+            lines = zip(
+                told.batch.tolist(), told.position.tolist(), told.value.tolist(), strict=True
+            )
+            notes.write(
+                "".join(f"{batch} {position} {value!r}\n" for batch, position, value in lines)
+            )
 
 
 def torture(
@@ -100,7 +106,15 @@ def torture(
     with tempfile.TemporaryDirectory() as folder:
 
         def spawn(k: int) -> Any:
-            args = (url, name, f"w{k}", str(Path(folder, f"w{k}")), chance.randrange(2**31), matrix, pause)
+            args = (
+                url,
+                name,
+                f"w{k}",
+                str(Path(folder, f"w{k}")),
+                chance.randrange(2**31),
+                matrix,
+                pause,
+            )
             process = context.Process(target=work_and_note, args=args, daemon=True)
             process.start()
             return process
@@ -129,8 +143,14 @@ def torture(
                 if process.is_alive():
                     process.kill()
                     process.join()
-        noted = [line.split() for path in Path(folder).iterdir() for line in path.read_text().splitlines()]
-    noted = [line for line in noted if len(line) == 3]  # the last line of a killed worker may be torn
+        noted = [
+            line.split()
+            for path in Path(folder).iterdir()
+            for line in path.read_text().splitlines()
+        ]
+    noted = [
+        line for line in noted if len(line) == 3
+    ]  # the last line of a killed worker may be torn
     a, q = answers.c, questions.c
     same = (a.study == q.study) & (a.batch == q.batch) & (a.position == q.position)
     query = (
@@ -140,10 +160,15 @@ def torture(
     )
     kept = study.store.database.read(lambda c: c.execute(query).all())
     there = {(batch, position): value for batch, position, value, _, _ in kept}
-    lost = sum(there.get((int(batch), int(position))) != float(value) for batch, position, value in noted)
+    lost = sum(
+        there.get((int(batch), int(position))) != float(value) for batch, position, value in noted
+    )
     entries = [(min(row, col), max(row, col)) for _, _, _, row, col in kept]
     found = Study.open(url, name).result()
-    equal = found.factor.tobytes() == expected.factor.tobytes() and found.pivots.tolist() == expected.pivots.tolist()
+    equal = (
+        found.factor.tobytes() == expected.factor.tobytes()
+        and found.pivots.tolist() == expected.pivots.tolist()
+    )
     return Outcome(
         done, len(noted), lost, len(entries) - len(set(entries)), gave_up, equal, found.cost, expected.cost,
         time.monotonic() - start,

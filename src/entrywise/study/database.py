@@ -30,7 +30,12 @@ _AGAIN = {  # PostgreSQL: serialization failure, deadlock, lock not available; s
     *("40001", "40P01", "55P03"),
     *("57P01", "57P02", "57P03"),
 }
-_COMING = ("system is starting up", "system is shutting down", "in recovery mode", "not yet accepting")
+_COMING = (
+    "system is starting up",
+    "system is shutting down",
+    "in recovery mode",
+    "not yet accepting",
+)
 
 
 def normal_url(url: str) -> sa.URL:
@@ -44,11 +49,15 @@ def normal_url(url: str) -> sa.URL:
     try:
         found = sa.make_url(url)
     except sa.exc.ArgumentError:
-        raise StoreError("a database is a file or a URL such as postgresql://user@host/name; got neither") from None
+        raise StoreError(
+            "a database is a file or a URL such as postgresql://user@host/name; got neither"
+        ) from None
     if found.drivername in ("postgresql", "postgres"):
         found = found.set(drivername="postgresql+psycopg")
     if found.get_backend_name() not in ("sqlite", "postgresql"):
-        raise StoreError(f"studies are kept in sqlite or postgresql, got {found.get_backend_name()}")
+        raise StoreError(
+            f"studies are kept in sqlite or postgresql, got {found.get_backend_name()}"
+        )
     return found
 
 
@@ -64,7 +73,9 @@ class Database:
             if must_exist and not path.exists():
                 raise StoreError(f"there is no database {path}; make one with `study create`")
             if not path.parent.is_dir():
-                raise StoreError(f"there is no folder {path.parent} for the database {path.name}; make it first")
+                raise StoreError(
+                    f"there is no folder {path.parent} for the database {path.name}; make it first"
+                )
         self.engine = self._connect()
         self._bare = Bare(self.engine)
         self._met = False
@@ -93,7 +104,9 @@ class Database:
     @property
     def title(self) -> str:
         """How messages call it."""
-        shown = self.url.set(drivername=self.url.get_backend_name()).render_as_string(hide_password=True)
+        shown = self.url.set(drivername=self.url.get_backend_name()).render_as_string(
+            hide_password=True
+        )
         return f"the database {self.url.database if self.sqlite else shown}"
 
     def close(self) -> None:
@@ -156,7 +169,9 @@ class Database:
         state = getattr(cause, "sqlstate", None)
         if state is not None:
             return state in _AGAIN or state.startswith("08")
-        lost = isinstance(cause, self.engine.dialect.loaded_dbapi.OperationalError)  # no connection, so no code
+        lost = isinstance(
+            cause, self.engine.dialect.loaded_dbapi.OperationalError
+        )  # no connection, so no code
         # a server that was never met is more likely misspelt than away
         return lost and (self._met or any(words in str(cause) for words in _COMING))
 
@@ -201,10 +216,14 @@ class Database:
             )
         elif size < 20:
             connection.execute(
-                sa.insert(table), [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+                sa.insert(table),
+                [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)],
             )
         else:
-            with _raw(connection) as cursor, cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
+            with (
+                _raw(connection) as cursor,
+                cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy,
+            ):
                 for row in zip(*lists, strict=True):
                     copy.write_row(row)
 
@@ -215,19 +234,25 @@ class Database:
             connection.exec_driver_sql("SET LOCAL enable_nestloop = off; SET LOCAL jit = off")
         yield
         if not self.sqlite:
-            connection.exec_driver_sql("SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL jit TO DEFAULT")
+            connection.exec_driver_sql(
+                "SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL jit TO DEFAULT"
+            )
 
     def columns(self, connection: Connection, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a query as plain tuples, without the cost of row objects."""
         text = query.compile(connection, compile_kwargs={"render_postcompile": True})
         with _raw(connection) as cursor:
             positional = getattr(text, "positiontup", None)
-            values = text.params if not positional else tuple(text.params[name] for name in positional)
+            values = (
+                text.params if not positional else tuple(text.params[name] for name in positional)
+            )
             cursor.execute(str(text), values)
             found: list[tuple[Any, ...]] = cursor.fetchall()
             return found
 
-    def within(self, column: sa.ColumnElement[Any], numbers: Sequence[int]) -> sa.ColumnElement[bool]:
+    def within(
+        self, column: sa.ColumnElement[Any], numbers: Sequence[int]
+    ) -> sa.ColumnElement[bool]:
         """Return the condition that `column` is one of many whole numbers, whatever their count."""
         if len(numbers) == 1:
             return column == int(numbers[0])
@@ -250,7 +275,9 @@ def upgrade(connection: Connection, version: str = "head") -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7423518)")  # one at a time
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option(
+        "script_location", str(Path(__file__).parent / "migrations").replace("%", "%%")
+    )
     config.attributes["connection"] = connection
     command.upgrade(config, version)
 

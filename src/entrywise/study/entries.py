@@ -60,11 +60,15 @@ class Labels:
         """Return a plan's message with the entries it names called by their labels."""
         if self.rows is None and self.cols is None:
             return words
-        return re.sub(r"\((\d+), (\d+)\)", lambda found: self.name(int(found[1]), int(found[2])), words)
+        return re.sub(
+            r"\((\d+), (\d+)\)", lambda found: self.name(int(found[1]), int(found[2])), words
+        )
 
     def index(self, row: Any, col: Any) -> tuple[int, int]:
         """Return (i, j) of an entry given by its labels, or by its numbers where there are none."""
-        return self._axis("row", row, self.rows, self.n_rows), self._axis("col", col, self.cols, self.n_cols)
+        return self._axis("row", row, self.rows, self.n_rows), self._axis(
+            "col", col, self.cols, self.n_cols
+        )
 
     def _axis(self, axis: str, given: Any, names: Sequence[str] | None, size: int | None) -> int:
         word = "row" if axis == "row" else "column"
@@ -74,23 +78,34 @@ class Labels:
                 code = self._codes[axis] = {name: k for k, name in enumerate(names)}
             found = code.get(str(given))
             if found is None:
-                raise TellError(f"no {word} is labelled {str(given)!r}; there are {len(names)}, from {names[0]!r}")
+                raise TellError(
+                    f"no {word} is labelled {str(given)!r}; there are {len(names)}, from {names[0]!r}"
+                )
             return found
         try:
             number = int(given)
             if isinstance(given, float) and given != number:
                 raise ValueError
         except (TypeError, ValueError):
-            raise TellError(f"the {word} must be a whole number, got {given!r}; this study has no labels") from None
+            raise TellError(
+                f"the {word} must be a whole number, got {given!r}; this study has no labels"
+            ) from None
         if number < 0 or (size is not None and number >= size):
-            raise TellError(f"the {word} must be in 0..{'' if size is None else size - 1}, got {number}")
+            raise TellError(
+                f"the {word} must be in 0..{'' if size is None else size - 1}, got {number}"
+            )
         return number
 
     def questions(self, leased: Leased, until: float) -> list[Question]:
         """Return leased questions one by one."""
         unit = leased.unit.tolist() if leased.unit is not None else None
         chance = leased.probability.tolist() if leased.probability is not None else None
-        columns = (leased.positions.tolist(), leased.rows.tolist(), leased.cols.tolist(), leased.price.tolist())
+        columns = (
+            leased.positions.tolist(),
+            leased.rows.tolist(),
+            leased.cols.tolist(),
+            leased.price.tolist(),
+        )
         return [
             Question(
                 f"{leased.batch}.{position}", self.row(i), self.col(j), leased.mode, price, (i, j),
@@ -106,8 +121,12 @@ def parse_id(text: Any) -> tuple[int, int]:
     >>> parse_id("3.10")
     (3, 10)
     """
-    batch, dot, position = str(text).strip().partition(".") if isinstance(text, str) else ("", "", "")
-    if not (dot and batch.isascii() and batch.isdigit() and position.isascii() and position.isdigit()):
+    batch, dot, position = (
+        str(text).strip().partition(".") if isinstance(text, str) else ("", "", "")
+    )
+    if not (
+        dot and batch.isascii() and batch.isdigit() and position.isascii() and position.isdigit()
+    ):
         raise TellError(f"a question's id is a text such as '3.10', got {text!r}")
     return int(batch), int(position)
 
@@ -131,7 +150,11 @@ def number(value: Any) -> float:
 
 
 def parse(
-    store: Tells, record: Record, labels: Labels, answers: Mapping[str, Any] | Iterable[Any], blame: Blaming
+    store: Tells,
+    record: Record,
+    labels: Labels,
+    answers: Mapping[str, Any] | Iterable[Any],
+    blame: Blaming,
 ) -> Told:
     """Return answers by columns; each is (id, value), (question, value), (row, col, value) or (id, row, col, value)."""
     items = list(answers.items()) if isinstance(answers, Mapping) else list(answers)
@@ -173,7 +196,12 @@ def _match(
         ways = (entry, entry[::-1]) if record.symmetric else (entry,)
         if here is None or (asked.get(here) is not None and asked[here] not in ways):
             unsure.append(k)
-    found = store.find(record.id, [entries[k][0] for k in unsure], [entries[k][1] for k in unsure], record.symmetric)
+    found = store.find(
+        record.id,
+        [entries[k][0] for k in unsure],
+        [entries[k][1] for k in unsure],
+        record.symmetric,
+    )
     for k, (match, last) in zip(unsure, found, strict=True):
         name = labels.name(*entries[k])
         with _blamed(k, blame):

@@ -41,7 +41,9 @@ class Leases:
 
     database: Database
 
-    def lease(self, study: int, limit: int | None, worker: str | None, until: float, now: float) -> Leased | None:
+    def lease(
+        self, study: int, limit: int | None, worker: str | None, until: float, now: float
+    ) -> Leased | None:
         """Hand out open questions that nobody holds, whole units together; None when there are none."""
 
         tries = 0
@@ -49,7 +51,9 @@ class Leases:
         def take(connection: Connection) -> list[tuple[Any, ...]]:
             nonlocal tries
             tries += 1
-            if tries > 1:  # the connection may have been lost after the commit: then they are ours already
+            if (
+                tries > 1
+            ):  # the connection may have been lost after the commit: then they are ours already
                 batch, positions = self._held(connection, study, worker, until)
                 if positions:
                     return self._asked(connection, study, batch, positions)
@@ -58,37 +62,52 @@ class Leases:
                 return []
             who = sa.literal(worker, sa.Text)
             held = sa.case(
-                (pending.c.holders.is_(None), who), else_=pending.c.holders + sa.literal("\n", sa.Text) + who
+                (pending.c.holders.is_(None), who),
+                else_=pending.c.holders + sa.literal("\n", sa.Text) + who,
             )
             change: dict[str, Any] = {"worker": worker, "leased_until": until}
             if worker is not None:
                 change["holders"] = held
             mine = (pending.c.study == study) & (pending.c.batch == batch)
             connection.execute(
-                sa.update(pending).where(mine, self.database.within(pending.c.position, positions)).values(**change)
+                sa.update(pending)
+                .where(mine, self.database.within(pending.c.position, positions))
+                .values(**change)
             )
             return self._asked(connection, study, batch, positions)
 
         found = self.database.write(take)
         return _leased(found) if found else None
 
-    def _asked(self, connection: Connection, study: int, batch: int, positions: list[int]) -> list[tuple[Any, ...]]:
+    def _asked(
+        self, connection: Connection, study: int, batch: int, positions: list[int]
+    ) -> list[tuple[Any, ...]]:
         q = questions.c
         wanted = (
-            sa.select(q.batch, q.position, q.row, q.col, q.mode, q.price, q.unit, q.arm, q.probability)
+            sa.select(
+                q.batch, q.position, q.row, q.col, q.mode, q.price, q.unit, q.arm, q.probability
+            )
             .where(q.study == study, q.batch == batch, self.database.within(q.position, positions))
             .order_by(q.position)
         )
         return self.database.columns(connection, wanted)
 
-    def _held(self, connection: Connection, study: int, worker: str | None, until: float) -> tuple[int, list[int]]:
+    def _held(
+        self, connection: Connection, study: int, worker: str | None, until: float
+    ) -> tuple[int, list[int]]:
         p = pending.c
         who = p.worker.is_(None) if worker is None else p.worker == worker
-        mine = sa.select(p.batch, p.position).where(*in_queue(study), p.leased_until == until, who).order_by(p.position)
+        mine = (
+            sa.select(p.batch, p.position)
+            .where(*in_queue(study), p.leased_until == until, who)
+            .order_by(p.position)
+        )
         rows = self.database.columns(connection, mine)
         return (rows[0][0] if rows else 0), [position for _, position in rows]
 
-    def _pick(self, connection: Connection, study: int, limit: int | None, now: float) -> tuple[int, list[int]]:
+    def _pick(
+        self, connection: Connection, study: int, limit: int | None, now: float
+    ) -> tuple[int, list[int]]:
         p = pending.c
         if not self.database.sqlite:
             connection.exec_driver_sql(IN_ORDER)
@@ -118,7 +137,12 @@ class Leases:
     def open_question(self, study: int) -> tuple[int, int] | None:
         """Return some open question as (batch, position); None when all are answered."""
         p = pending.c
-        last = sa.select(p.batch, p.position).where(*in_queue(study)).order_by(p.position.desc()).limit(1)
+        last = (
+            sa.select(p.batch, p.position)
+            .where(*in_queue(study))
+            .order_by(p.position.desc())
+            .limit(1)
+        )
         found = self.database.read(lambda c: self.database.columns(c, last))
         return (found[0][0], found[0][1]) if found else None
 

@@ -33,9 +33,13 @@ def maker(name: str) -> Callable[..., Plan]:
     try:
         found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise ParameterError(f"a plan is a method's name or module:function, got {name!r}: {error}") from None
+        raise ParameterError(
+            f"a plan is a method's name or module:function, got {name!r}: {error}"
+        ) from None
     if not callable(found):
-        raise ParameterError(f"{name} must be a function that returns a Plan, got {type(found).__name__}")
+        raise ParameterError(
+            f"{name} must be a function that returns a Plan, got {type(found).__name__}"
+        )
     return found  # type: ignore[no-any-return]
 
 
@@ -52,19 +56,29 @@ def sized(
     if rows is None and cols is None:
         return found, {}
     takes = parameters(plan)
-    labels = {axis: _unique(names, axis) for axis, names in (("row", rows), ("col", cols)) if names is not None}
+    labels = {
+        axis: _unique(names, axis)
+        for axis, names in (("row", rows), ("col", cols))
+        if names is not None
+    }
     if "shape" in takes:
         given = list(found.get("shape") or (None, None))
         for k, axis in enumerate(("row", "col")):
             if axis in labels:
                 given[k] = _agree(given[k], len(labels[axis]), axis)
-        if given[1] is None or (given[0] is None and takes["shape"].annotation == "tuple[int, int]"):
-            raise ParameterError(f"the shape of {plan} is known in part only; give labels of both axes, or shape")
+        if given[1] is None or (
+            given[0] is None and takes["shape"].annotation == "tuple[int, int]"
+        ):
+            raise ParameterError(
+                f"the shape of {plan} is known in part only; give labels of both axes, or shape"
+            )
         found["shape"] = given
         return found, labels
     size = next((name for name in _SIZES if name in takes), None)
     if size is None:
-        raise ParameterError(f"{plan} has no size that labels could name; give its parameters and no labels")
+        raise ParameterError(
+            f"{plan} has no size that labels could name; give its parameters and no labels"
+        )
     for axis, names in labels.items():
         found[size] = _agree(found.get(size), len(names), axis)
     return found, labels
@@ -72,7 +86,9 @@ def sized(
 
 def _agree(given: int | None, count: int, axis: str) -> int:
     if given is not None and given != count:
-        raise ParameterError(f"there are {count} labels of {axis}s, but a size of {given} was given; they must agree")
+        raise ParameterError(
+            f"there are {count} labels of {axis}s, but a size of {given} was given; they must agree"
+        )
     return count
 
 
@@ -80,14 +96,18 @@ def _unique(names: Sequence[str], axis: str) -> list[str]:
     found = [str(name) for name in names]
     if len(set(found)) < len(found) or not found:
         twice = next((name for k, name in enumerate(found) if name in found[:k]), None)
-        raise ParameterError(f"labels of {axis}s must be unique, and there must be one; got {twice!r} twice")
+        raise ParameterError(
+            f"labels of {axis}s must be unique, and there must be one; got {twice!r} twice"
+        )
     return found
 
 
 def plain(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as JSON keeps them, refusing what it cannot keep."""
     try:
-        found: dict[str, Any] = json.loads(json.dumps(dict(params), default=_number, allow_nan=False))
+        found: dict[str, Any] = json.loads(
+            json.dumps(dict(params), default=_number, allow_nan=False)
+        )
     except (TypeError, ValueError) as error:
         raise ParameterError(
             f"a study keeps parameters as plain JSON: {error}; give numbers, texts and lists"
@@ -107,7 +127,9 @@ def make(record: Record) -> tuple[Plan, float | None, Prices | None]:
     Budget and prices go to the plan when it takes them; the ledger enforces the budget in any case.
     """
     takes = parameters(record.plan)
-    params = {k: tuple(v) if k == "shape" and isinstance(v, list) else v for k, v in record.params.items()}
+    params = {
+        k: tuple(v) if k == "shape" and isinstance(v, list) else v for k, v in record.params.items()
+    }
     prices = None if record.prices is None else Prices.from_json(record.prices)
     if "rng" in takes:
         params["rng"] = record.seed
@@ -117,5 +139,7 @@ def make(record: Record) -> tuple[Plan, float | None, Prices | None]:
         params["prices"], prices = prices, None
     plan = maker(record.plan)(**params)
     if not isinstance(plan, Plan):
-        raise ParameterError(f"{record.plan} must return a Plan, got {type(plan).__name__}; decorate it with @plan")
+        raise ParameterError(
+            f"{record.plan} must return a Plan, got {type(plan).__name__}; decorate it with @plan"
+        )
     return plan, record.budget if record.budget is not None else plan.budget, prices

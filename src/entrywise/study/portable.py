@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise.exceptions import DataError
-from entrywise.results import write_whole
+from entrywise.npz import write_whole
 from entrywise.study import schema
 from entrywise.study.sql import _JSON, SQLStore
 from entrywise.study.store import Record
@@ -36,12 +36,16 @@ def export(store: SQLStore, record: Record, path: str | PathLike[str]) -> None:
 
     def read(connection: Connection) -> tuple[Record, dict[str, Any]]:
         # the study's own row is read in the same transaction as its tables: one consistent state
-        row = connection.execute(sa.select(schema.studies).where(schema.studies.c.id == record.id)).one()
+        row = connection.execute(
+            sa.select(schema.studies).where(schema.studies.c.id == record.id)
+        ).one()
         now = replace(record, **{k: v for k, v in row._asdict().items() if k not in _JSON})
         tables = {}
         for table in _TABLES:
             query = sa.select(*_columns(table)).where(table.c.study == record.id)
-            tables[table.name] = store.database.columns(connection, query.order_by(*table.primary_key.columns))
+            tables[table.name] = store.database.columns(
+                connection, query.order_by(*table.primary_key.columns)
+            )
         return now, tables
 
     now, tables = store.database.read(read)
@@ -56,7 +60,10 @@ def export(store: SQLStore, record: Record, path: str | PathLike[str]) -> None:
             writer = csv.writer(text, lineterminator="\n")
             writer.writerow([column.name for column in _columns(table)])
             kinds = [column.type for column in _columns(table)]
-            writer.writerows([_text(x, kind) for x, kind in zip(row, kinds, strict=True)] for row in tables[table.name])
+            writer.writerows(
+                [_text(x, kind) for x, kind in zip(row, kinds, strict=True)]
+                for row in tables[table.name]
+            )
             _add(archive, f"{table.name}.csv", text.getvalue())
     write_whole(path, buffer.getvalue())
 
@@ -67,7 +74,9 @@ def load(store: SQLStore, path: str | PathLike[str], name: str | None = None) ->
         with zipfile.ZipFile(path) as archive:
             head = json.loads(archive.read("study.json"))
             if head.get("format") != FORMAT:
-                raise DataError(f"{path} has format {head.get('format')}, this version reads {FORMAT}; upgrade")
+                raise DataError(
+                    f"{path} has format {head.get('format')}, this version reads {FORMAT}; upgrade"
+                )
             tables = {table.name: _read(archive, table) for table in _TABLES}
         record = Record(**head["study"])
     except FileNotFoundError:
@@ -119,7 +128,9 @@ def _read(archive: zipfile.ZipFile, table: sa.Table) -> dict[str, Any]:
             f"{table.name}.csv must have columns {', '.join(c.name for c in columns)}, got {', '.join(names)}"
         )
     lists = list(zip(*reader, strict=True)) or [()] * len(names)
-    return {c.name: [_value(x, c.type) for x in given] for c, given in zip(columns, lists, strict=True)}
+    return {
+        c.name: [_value(x, c.type) for x in given] for c, given in zip(columns, lists, strict=True)
+    }
 
 
 def _value(text: str, kind: Any) -> Any:

@@ -11,12 +11,13 @@ import numpy as np
 from entrywise import __version__
 from entrywise.budget import Ledger
 from entrywise.exceptions import EntrywiseError, ReplayDiverged
-from entrywise.queries import Array, Checkpoint, Indices
+from entrywise.queries import Checkpoint
 from entrywise.results import Result
-from entrywise.run import Memory, Run, Stock, _diverged
+from entrywise.run import Memory, Run, Stock, diverged
 from entrywise.study import plans
 from entrywise.study.sql import SQLStore
 from entrywise.study.store import Asked, BatchRow, Record, Step, digest
+from entrywise.types import Array, Indices
 
 Known = Mapping[str, tuple[Indices, Indices, Array]]
 
@@ -36,7 +37,9 @@ class Live:
     run: Run
     rewinds: int
     base: int = -1  # the last batch before the run's own log
-    numbers: list[int] = field(default_factory=list)  # numbers[k] is the batch of run.log[k]; one more when it is open
+    numbers: list[int] = field(
+        default_factory=list
+    )  # numbers[k] is the batch of run.log[k]; one more when it is open
 
 
 def start(
@@ -66,12 +69,16 @@ def step(run: Run, since: int) -> Step:
     """Return what a run has asked since its log held `since` batches, the open one included."""
     asked = []
     for batch, answers in run.log[since:]:  # memory answered these whole
-        asked.append(Asked(batch, answers, np.ones(len(batch), dtype=bool), np.zeros(len(batch)), 0.0))
+        asked.append(
+            Asked(batch, answers, np.ones(len(batch), dtype=bool), np.zeros(len(batch)), 0.0)
+        )
     state = "open"
     if run.batch is not None:
         known = np.ones(len(run.batch), dtype=bool)
         known[run.open] = False
-        asked.append(Asked(run.batch, run._answers, known, run._bill, float(run._bill[run.open].sum())))
+        asked.append(
+            Asked(run.batch, run._answers, known, run._bill, float(run._bill[run.open].sum()))
+        )
     else:
         state = "exhausted" if run.result.status == "exhausted" else "finished"
     fresh = run.checkpoint if run.checkpoint_at >= since else None
@@ -100,12 +107,14 @@ def resume(store: SQLStore, record: Record, live: Live | None, until: int | None
         index = len(live.numbers)
         asked = live.run.log[index].batch if index < live.run.number else live.run.batch
         if asked is None or digest(asked) != row.digest:
-            words = _diverged(live.run.plan, row.number, asked, store.batch(record.id, row.number))
+            words = diverged(live.run.plan, row.number, asked, store.batch(record.id, row.number))
             raise Refused(row.number, ReplayDiverged(words))
         live.numbers.append(row.number)
         if index < live.run.number:  # memory answered it whole
             continue
-        answers = value[np.searchsorted(number, row.number) : np.searchsorted(number, row.number, side="right")]
+        answers = value[
+            np.searchsorted(number, row.number) : np.searchsorted(number, row.number, side="right")
+        ]
         if len(answers) < row.size:
             break  # it is open, and nothing comes after it
         _remember_withdrawn(store, record, live.run, rows[k + 1 :])
@@ -130,7 +139,9 @@ def _begin(store: SQLStore, record: Record) -> Live:
     spent = [row.cost for row in rows if row.number < at]
     if not record.fresh:
         run = start(record, joined(known, store.told(record.id, 0, at - 1)), spent, checkpoint)
-    elif not known and not any(row.dead for row in rows):  # no old answer was there to be used again
+    elif not known and not any(
+        row.dead for row in rows
+    ):  # no old answer was there to be used again
         run = start(record, known, spent, checkpoint)
     else:
         stock = joined(known, store.told(record.id, 0, at - 1, dead=True))
@@ -145,12 +156,18 @@ def joined(first: Known, then: Known) -> dict[str, tuple[Indices, Indices, Array
     for mode, (rows, cols, values) in then.items():
         if mode in found:
             i, j, x = found[mode]
-            rows, cols, values = np.concatenate([i, rows]), np.concatenate([j, cols]), np.concatenate([x, values])
+            rows, cols, values = (
+                np.concatenate([i, rows]),
+                np.concatenate([j, cols]),
+                np.concatenate([x, values]),
+            )
         found[mode] = (rows, cols, values)
     return found
 
 
-def _remember_withdrawn(store: SQLStore, record: Record, run: Run, later: Sequence[BatchRow]) -> None:
+def _remember_withdrawn(
+    store: SQLStore, record: Record, run: Run, later: Sequence[BatchRow]
+) -> None:
     """Before a batch closes: remember what was told in batches withdrawn after it, and what they cost."""
     for row in later:
         if not row.dead:

@@ -29,16 +29,19 @@ def money(store: SQLStore, record: Record, now: float) -> dict[str, Any]:
 def status(store: SQLStore, record: Record, labels: Labels, now: float) -> dict[str, Any]:
     """Return where a study stands."""
     b = batches.c
-    live = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(b.wanted), 0)).where(b.study == record.id)
+    live = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(b.wanted), 0)).where(
+        b.study == record.id
+    )
     steps, wanted = store.database.read(lambda c: c.execute(live).one())
     withdrawn = sa.select(sa.func.count()).where(b.study == record.id, b.dead.is_(True))
     counts = store.open_counts(record.id, now)
-    failed = [f"{batch}.{position} {labels.name(row, col)}" for batch, position, row, col in counts["failed"]]
+    failed = [
+        f"{batch}.{position} {labels.name(row, col)}"
+        for batch, position, row, col in counts["failed"]
+    ]
     trouble = record.trouble
     if trouble is None and failed and record.state == "open":
-        trouble = (
-            f"measurements failed, and {record.plan} cannot do without them: {', '.join(failed)}; measure them again"
-        )
+        trouble = f"measurements failed, and {record.plan} cannot do without them: {', '.join(failed)}; measure them again"
     return {
         "name": record.name,
         "plan": record.plan,
@@ -66,9 +69,15 @@ def _answered(store: SQLStore, record: Record, wanted: int, still: int) -> int:
     """Return how many answers were told, without counting them one by one: withdrawn batches may be incomplete."""
     a, b = answers.c, batches.c
     dead = sa.select(b.number).where(b.study == record.id, b.dead.is_(True))
-    asked = sa.select(sa.func.coalesce(sa.func.sum(b.wanted), 0)).where(b.study == record.id, b.dead.is_(True))
-    told = sa.select(sa.func.count()).where(a.study == record.id, a.batch.in_(dead), a.source == "told")
-    lost, kept = store.database.read(lambda c: (c.execute(asked).scalar_one(), c.execute(told).scalar_one()))
+    asked = sa.select(sa.func.coalesce(sa.func.sum(b.wanted), 0)).where(
+        b.study == record.id, b.dead.is_(True)
+    )
+    told = sa.select(sa.func.count()).where(
+        a.study == record.id, a.batch.in_(dead), a.source == "told"
+    )
+    lost, kept = store.database.read(
+        lambda c: (c.execute(asked).scalar_one(), c.execute(told).scalar_one())
+    )
     return wanted - still - int(lost) + int(kept)
 
 
@@ -110,9 +119,17 @@ def log(store: SQLStore, record: Record, labels: Labels) -> Iterator[dict[str, A
             }  # fmt: skip
             for past in before.get(line.position, []):
                 yield entry | _answer(past, past.reason)
-            stands = "withdrawn" if batch.dead else line.source or ("leased" if line.holder else "open")
+            stands = (
+                "withdrawn" if batch.dead else line.source or ("leased" if line.holder else "open")
+            )
             if line.source is None:
-                yield entry | {"value": None, "failed": False, "worker": line.holder, "told_at": None, "what": stands}
+                yield entry | {
+                    "value": None,
+                    "failed": False,
+                    "worker": line.holder,
+                    "told_at": None,
+                    "what": stands,
+                }
             else:
                 yield entry | _answer(line, stands)
 

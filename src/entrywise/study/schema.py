@@ -72,7 +72,9 @@ batches = Table(
     Column("mode", Text, nullable=False),
     Column("digest", Text, nullable=False),  # of mode, rows, cols, units
     Column("cost", Float, nullable=False),  # what its answers so far and to come add to the bill
-    Column("dead", Boolean, nullable=False),  # withdrawn by a correction; its answers serve as memory
+    Column(
+        "dead", Boolean, nullable=False
+    ),  # withdrawn by a correction; its answers serve as memory
     Column("version", Text, nullable=False),
     Column("asked_at", Float, nullable=False),
     PrimaryKeyConstraint("study", "number"),

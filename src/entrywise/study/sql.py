@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,13 +11,23 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from entrywise import npz
 from entrywise.exceptions import StoreError
-from entrywise.queries import Array, Batch, Checkpoint, Indices
+from entrywise.queries import Batch, Checkpoint
 from entrywise.study import schema
 from entrywise.study.database import Database
-from entrywise.study.schema import answers, batches, checkpoints, pending, questions, retired, studies
+from entrywise.study.schema import (
+    answers,
+    batches,
+    checkpoints,
+    pending,
+    questions,
+    retired,
+    studies,
+)
 from entrywise.study.store import Asked, BatchRow, Record, Step, digest
 from entrywise.study.tells import Tells
+from entrywise.types import Array, Indices
 
 _JSON = ("params", "prices", "versions")
 
@@ -37,19 +46,31 @@ class SQLStore(Tells):
     def __repr__(self) -> str:
         return repr(self.database).replace("Database", "SQLStore", 1)
 
-    def create(self, record: Record, labels: Mapping[str, Sequence[str]], known: Mapping[str, Any], step: Step) -> None:
+    def create(
+        self,
+        record: Record,
+        labels: Mapping[str, Sequence[str]],
+        known: Mapping[str, Any],
+        step: Step,
+    ) -> None:
         """Keep a new study with its first step; refuse a name that is taken."""
 
         def make(connection: Connection) -> None:
-            made_at = connection.execute(sa.select(studies.c.created_at).where(studies.c.name == record.name)).scalar()
+            made_at = connection.execute(
+                sa.select(studies.c.created_at).where(studies.c.name == record.name)
+            ).scalar()
             if made_at == record.created_at:  # the connection was lost after the commit
                 return
             study = self.add(connection, record)
             for axis, names in labels.items():
                 texts = {"position": np.arange(len(names)), "label": list(names)}
-                self.database.insert(connection, schema.labels, {"study": study, "axis": axis} | texts)
+                self.database.insert(
+                    connection, schema.labels, {"study": study, "axis": axis} | texts
+                )
             self.database.insert(connection, schema.known, {"study": study} | dict(known))
-            self._add(connection, study, record.next_batch - len(step.asked), step, record.created_at)
+            self._add(
+                connection, study, record.next_batch - len(step.asked), step, record.created_at
+            )
 
         self.database.write(make)
 
@@ -61,15 +82,21 @@ class SQLStore(Tells):
         try:
             made = connection.execute(sa.insert(studies).values(**row).returning(studies.c.id))
         except sa.exc.IntegrityError:
-            raise StoreError(f"there is a study called {record.name!r} already; choose another name") from None
+            raise StoreError(
+                f"there is a study called {record.name!r} already; choose another name"
+            ) from None
         return int(made.scalar_one())
 
     def record(self, name: str) -> Record:
         """Return the row of a study; refuse a name that is unknown."""
-        row = self.database.read(lambda c: c.execute(sa.select(studies).where(studies.c.name == name)).first())
+        row = self.database.read(
+            lambda c: c.execute(sa.select(studies).where(studies.c.name == name)).first()
+        )
         if row is None:
             names = ", ".join(found.name for found in self.records())
-            raise StoreError(f"there is no study called {name!r}; there is {names or 'none yet, make one first'}")
+            raise StoreError(
+                f"there is no study called {name!r}; there is {names or 'none yet, make one first'}"
+            )
         return _record(row)
 
     def records(self) -> list[Record]:
@@ -89,7 +116,9 @@ class SQLStore(Tells):
     def known(self, study: int) -> dict[str, tuple[Indices, Indices, Array]]:
         """Return the entries that were known beforehand, by mode."""
         t = schema.known.c
-        query = sa.select(t.mode, t.row, t.col, t.value).where(t.study == study).order_by(t.position)
+        query = (
+            sa.select(t.mode, t.row, t.col, t.value).where(t.study == study).order_by(t.position)
+        )
         return _by_mode(self.database.read(lambda c: self.database.columns(c, query)))
 
     def install(self, record: Record, step: Step, now: float) -> bool:
@@ -111,7 +140,9 @@ class SQLStore(Tells):
 
         return self.database.write(swap)
 
-    def _swap(self, connection: Connection, record: Record, state: str | None, change: Mapping[str, Any]) -> bool:
+    def _swap(
+        self, connection: Connection, record: Record, state: str | None, change: Mapping[str, Any]
+    ) -> bool:
         """Compare-and-swap on the cursor."""
         where = [studies.c.id == record.id, studies.c.cursor == record.cursor]
         if state is not None:
@@ -123,15 +154,22 @@ class SQLStore(Tells):
             self._add_batch(connection, study, first + k, asked, step.version, now)
         if step.checkpoint is not None and step.checkpoint_at < len(step.asked):
             connection.execute(sa.delete(checkpoints).where(checkpoints.c.study == study))
-            buffer = io.BytesIO()
-            np.savez(buffer, **step.checkpoint.arrays)  # type: ignore[arg-type]
             state = step.checkpoint.rng_state()
-            row = {"arrays": buffer.getvalue(), "rng": None if state is None else json.dumps(state, default=_listed)}
+            row = {
+                "arrays": npz.pack(step.checkpoint.arrays, compress=False),
+                "rng": None if state is None else json.dumps(state, default=_listed),
+            }
             at = first + step.checkpoint_at
             connection.execute(sa.insert(checkpoints).values(study=study, batch=at, **row))
 
     def _add_batch(
-        self, connection: Connection, study: int, number: int, asked: Asked, version: str, now: float
+        self,
+        connection: Connection,
+        study: int,
+        number: int,
+        asked: Asked,
+        version: str,
+        now: float,
     ) -> None:
         batch, known = asked.batch, asked.known
         where = np.arange(len(batch))
@@ -142,13 +180,30 @@ class SQLStore(Tells):
         connection.execute(sa.insert(batches).values(**row))
         at: dict[str, Any] = {"study": study, "batch": number}
         entry = {"unit": batch.unit, "row": batch.rows, "col": batch.cols}
-        rest = {"mode": batch.mode, "price": asked.bill, "arm": batch.arm, "probability": batch.probability}
+        rest = {
+            "mode": batch.mode,
+            "price": asked.bill,
+            "arm": batch.arm,
+            "probability": batch.probability,
+        }
         self.database.insert(connection, questions, at | {"position": where} | entry | rest)
         still = np.flatnonzero(~known)
         left = {name: None if column is None else column[still] for name, column in entry.items()}
-        lease = {"price": asked.bill[still], "worker": None, "leased_until": 0.0, "holders": None, "failed": False}
+        lease = {
+            "price": asked.bill[still],
+            "worker": None,
+            "leased_until": 0.0,
+            "holders": None,
+            "failed": False,
+        }
         self.database.insert(connection, pending, at | {"position": still} | left | lease)
-        given = {"value": asked.answers[known], "failed": False, "worker": None, "told_at": now, "source": "memory"}
+        given = {
+            "value": asked.answers[known],
+            "failed": False,
+            "worker": None,
+            "told_at": now,
+            "source": "memory",
+        }
         self.database.insert(connection, answers, at | {"position": where[known]} | given)
 
     def trouble(self, record: Record, words: str) -> None:
@@ -157,7 +212,11 @@ class SQLStore(Tells):
 
     def set_state(self, record: Record, **change: Any) -> bool:
         """Close, reopen or give money, if the study still stands where `record` says."""
-        change = {"cursor": record.cursor + 1, "rewinds": record.rewinds + 1, "trouble": None} | change
+        change = {
+            "cursor": record.cursor + 1,
+            "rewinds": record.rewinds + 1,
+            "trouble": None,
+        } | change
         return self.database.write(lambda c: self._swap(c, record, None, change))
 
     def batches(self, study: int, after: int = -1) -> list[BatchRow]:
@@ -170,7 +229,8 @@ class SQLStore(Tells):
         )
         rows = self.database.read(lambda c: self.database.columns(c, query))
         return [
-            BatchRow(n, size, wanted, mode, made, cost, bool(dead)) for n, size, wanted, mode, made, cost, dead in rows
+            BatchRow(n, size, wanted, mode, made, cost, bool(dead))
+            for n, size, wanted, mode, made, cost, dead in rows
         ]
 
     def answers(self, study: int, first: int, last: int) -> tuple[Indices, Array]:
@@ -213,12 +273,21 @@ class SQLStore(Tells):
     def batch(self, study: int, number: int) -> Batch:
         """Return one batch with its questions."""
         q = questions.c
-        query = sa.select(q.row, q.col, q.mode, q.unit).where(q.study == study, q.batch == number).order_by(q.position)
+        query = (
+            sa.select(q.row, q.col, q.mode, q.unit)
+            .where(q.study == study, q.batch == number)
+            .order_by(q.position)
+        )
         rows = self.database.read(lambda c: self.database.columns(c, query))
         unit = [row[3] for row in rows]
         units = None if not rows or unit[0] is None else np.array(unit, np.int64)
         mode = rows[0][2] if rows else "entry"
-        return Batch(np.array([r[0] for r in rows], np.int64), np.array([r[1] for r in rows], np.int64), mode, units)
+        return Batch(
+            np.array([r[0] for r in rows], np.int64),
+            np.array([r[1] for r in rows], np.int64),
+            mode,
+            units,
+        )
 
     def source(self, study: int, at: tuple[int, int]) -> str | None:
         """Return where the answer to a question came from, None when there is none."""
@@ -233,35 +302,58 @@ class SQLStore(Tells):
         row = self.database.read(lambda connection: connection.execute(query).first())
         if row is None:
             return None
-        with np.load(io.BytesIO(row[1]), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        return int(row[0]), Checkpoint.restore(arrays, None if row[2] is None else json.loads(row[2]))
+        _, arrays = npz.unpack(bytes(row[1]), "a checkpoint")
+        return int(row[0]), Checkpoint.restore(
+            arrays, None if row[2] is None else json.loads(row[2])
+        )
 
     def amend(
-        self, record: Record, at: tuple[int, int], keep: int, value: float | None, worker: str | None, now: float
+        self,
+        record: Record,
+        at: tuple[int, int],
+        keep: int,
+        value: float | None,
+        worker: str | None,
+        now: float,
     ) -> bool:
         """Replace an answer and withdraw every batch after `keep`, if the study still stands where `record` says."""
         a, b, p = answers.c, batches.c, pending.c
         here = (a.study == record.id, a.batch == at[0], a.position == at[1])
 
         def change(connection: Connection) -> bool:
-            moved: dict[str, Any] = {"cursor": record.cursor + 1, "rewinds": record.rewinds + 1, "trouble": None}
+            moved: dict[str, Any] = {
+                "cursor": record.cursor + 1,
+                "rewinds": record.rewinds + 1,
+                "trouble": None,
+            }
             moved |= {"state": "open", "current": max(keep, 0)}
             if not self._swap(connection, record, None, moved):
                 return False
-            old = connection.execute(sa.select(a.value, a.failed, a.worker, a.told_at).where(*here)).one()
-            kept = {"study": record.id, "batch": at[0], "position": at[1], "reason": "amended", "retired_at": now}
+            old = connection.execute(
+                sa.select(a.value, a.failed, a.worker, a.told_at).where(*here)
+            ).one()
+            kept = {
+                "study": record.id,
+                "batch": at[0],
+                "position": at[1],
+                "reason": "amended",
+                "retired_at": now,
+            }
             connection.execute(sa.insert(retired).values(**kept, **old._asdict()))
             new = {"value": value, "failed": value is None, "worker": worker, "told_at": now}
             connection.execute(sa.update(answers).where(*here).values(**new))
             unspent = connection.execute(
-                sa.select(p.batch, sa.func.sum(p.price)).where(p.study == record.id, p.batch > keep).group_by(p.batch)
+                sa.select(p.batch, sa.func.sum(p.price))
+                .where(p.study == record.id, p.batch > keep)
+                .group_by(p.batch)
             ).all()
             for number, amount in unspent:
                 mine = (b.study == record.id) & (b.number == number)
                 connection.execute(sa.update(batches).where(mine).values(cost=b.cost - amount))
             connection.execute(sa.delete(pending).where(p.study == record.id, p.batch > keep))
-            connection.execute(sa.update(batches).where(b.study == record.id, b.number > keep).values(dead=True))
+            connection.execute(
+                sa.update(batches).where(b.study == record.id, b.number > keep).values(dead=True)
+            )
             gone = (checkpoints.c.study == record.id) & (checkpoints.c.batch > keep)
             connection.execute(sa.delete(checkpoints).where(gone))
             return True

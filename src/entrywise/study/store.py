@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.queries import Array, Batch, Checkpoint, Indices
+from entrywise.queries import Batch, Checkpoint
+from entrywise.types import Array, Indices
 
 Naming = Callable[[int, int], str]  # (row, col) -> how messages call the entry
 Blaming = Callable[[int], str]  # number of an answer -> where it came from
@@ -118,7 +119,13 @@ class Told(NamedTuple):
 class Store(Protocol):
     """Where studies are kept. Every method is one transaction; none of them runs a plan."""
 
-    def create(self, record: Record, labels: Mapping[str, Sequence[str]], known: Mapping[str, Any], step: Step) -> None:
+    def create(
+        self,
+        record: Record,
+        labels: Mapping[str, Sequence[str]],
+        known: Mapping[str, Any],
+        step: Step,
+    ) -> None:
         """Keep a new study with its first step; refuse a name that is taken."""
 
     def record(self, name: str) -> Record:
@@ -133,7 +140,9 @@ class Store(Protocol):
     def known(self, study: int) -> dict[str, tuple[Indices, Indices, Array]]:
         """Return the entries that were known beforehand, by mode."""
 
-    def lease(self, study: int, limit: int | None, worker: str | None, until: float, now: float) -> Leased | None:
+    def lease(
+        self, study: int, limit: int | None, worker: str | None, until: float, now: float
+    ) -> Leased | None:
         """Hand out open questions that nobody holds, whole units together; None when there are none."""
 
     def release(self, study: int, worker: str | None) -> int:

@@ -49,7 +49,9 @@ class Study:
         self._live: replay.Live | None = None
         self._alone = threading.RLock()  # one thread at a time runs the plan
         self._names: Labels | None = None
-        self._witness: tuple[int, int] | None = None  # a question that was open: while it is, the batch is not complete
+        self._witness: tuple[int, int] | None = (
+            None  # a question that was open: while it is, the batch is not complete
+        )
         self.clock: Callable[[], float] = time.time
 
     @classmethod
@@ -87,13 +89,18 @@ class Study:
         rows, cols : sequence of str, optional
             Labels; they set the size. Those of rows name both axes of a symmetric plan.
         """
-        return cls(change.create(url, name, plan, params or {}, seed, budget, prices, known, rows, cols), name)
+        return cls(
+            change.create(url, name, plan, params or {}, seed, budget, prices, known, rows, cols),
+            name,
+        )
 
     @classmethod
     def open(cls, url: str | SQLStore, name: str) -> Study:
         """Come back to a study; if its batch is complete, the next one is worked out."""
         study = cls(SQLStore.of(url, must_exist=True), name)
-        with contextlib.suppress(EntrywiseError):  # status() tells it; asking and telling raise it again
+        with contextlib.suppress(
+            EntrywiseError
+        ):  # status() tells it; asking and telling raise it again
             study.advance()
         return study
 
@@ -116,7 +123,9 @@ class Study:
         """The names of its rows and columns."""
         if self._names is None:
             found = self.store.labels(self._record.id)
-            self._names = Labels(found.get("row"), found.get("col"), self._record.n_rows, self._record.n_cols)
+            self._names = Labels(
+                found.get("row"), found.get("col"), self._record.n_rows, self._record.n_cols
+            )
         return self._names
 
     @property
@@ -133,7 +142,9 @@ class Study:
         """Whether the plan has returned."""
         return self.state in ("finished", "exhausted")
 
-    def ask(self, limit: int | None = None, worker: str | None = None, lease: float = 3600.0) -> list[Question]:
+    def ask(
+        self, limit: int | None = None, worker: str | None = None, lease: float = 3600.0
+    ) -> list[Question]:
         """Return at most `limit` open questions that nobody holds, held by `worker` for `lease` seconds.
 
         Units (whole columns) are handed out whole, so a few more may come. An empty list means that all
@@ -142,7 +153,9 @@ class Study:
         leased = self.lease(limit, worker, lease)
         return [] if leased is None else self.labels.questions(leased, self.clock() + lease)
 
-    def lease(self, limit: int | None = None, worker: str | None = None, lease: float = 3600.0) -> Leased | None:
+    def lease(
+        self, limit: int | None = None, worker: str | None = None, lease: float = 3600.0
+    ) -> Leased | None:
         """Do what :meth:`ask` does, and return columns: the way for many questions at once."""
         if limit is not None and limit < 1:
             raise ParameterError(f"limit of ask must be at least 1, got {limit}")
@@ -155,7 +168,9 @@ class Study:
             raise StoreError(f"study {self.name!r} is closed; reopen it to ask")
         return found
 
-    def _lease(self, limit: int | None, worker: str | None, lease: float) -> tuple[Leased | None, str]:
+    def _lease(
+        self, limit: int | None, worker: str | None, lease: float
+    ) -> tuple[Leased | None, str]:
         """Return (questions, state of the study)."""
         now = self.clock()
         found, state = self.store.lease(self._record.id, limit, worker, now + lease, now), "open"
@@ -166,7 +181,11 @@ class Study:
         return found, state
 
     def tell(
-        self, answers: Mapping[str, Any] | Iterable[Any], worker: Workers = None, *, blame: Blaming | None = None
+        self,
+        answers: Mapping[str, Any] | Iterable[Any],
+        worker: Workers = None,
+        *,
+        blame: Blaming | None = None,
     ) -> int:
         """Keep answers, all of them or none; return how many were new.
 
@@ -176,14 +195,18 @@ class Study:
         questions, or have held them: a late answer counts.
         """
         blame = blame or (lambda k: f"answer {k}: ")
-        return self.put(parse(self.store, self._record, self.labels, answers, blame), worker, blame=blame)
+        return self.put(
+            parse(self.store, self._record, self.labels, answers, blame), worker, blame=blame
+        )
 
     def put(self, told: Told, worker: Workers = None, *, blame: Blaming | None = None) -> int:
         """Do what :meth:`tell` does for answers by columns: the way for many answers at once."""
         if not len(told.value):
             return 0
         blame = blame or (lambda k: f"answer {k}: ")
-        new, left = self.store.put(self._record, told, worker, self.clock(), self.labels.name, blame, self._witness)
+        new, left = self.store.put(
+            self._record, told, worker, self.clock(), self.labels.name, blame, self._witness
+        )
         self._witness = left
         if left is None:
             self._advance_after("the answers are")
@@ -193,7 +216,9 @@ class Study:
         try:
             self.advance()
         except EntrywiseError as error:
-            raise type(error)(f"{kept} kept, but {self._record.plan} cannot go on: {error}") from error
+            raise type(error)(
+                f"{kept} kept, but {self._record.plan} cannot go on: {error}"
+            ) from error
 
     def advance(self) -> Record:
         """Work out the next questions if every open one is answered, and return where the study stands.
@@ -238,7 +263,9 @@ class Study:
                     continue  # somebody else moved it meanwhile
                 raise type(refused.error)(self.labels.translate(str(refused))) from refused.error
             words = "stopped" if record.state == "closed" else "running"
-            return replace(found, cost=report.money(self.store, record, self.clock())["spent"], status=words)
+            return replace(
+                found, cost=report.money(self.store, record, self.clock())["spent"], status=words
+            )
 
     @property
     def certificate(self) -> Certificate | None:

@@ -105,15 +105,23 @@ class Tells(Leases):
             for batch, positions in _by_batch(list(stays)):
                 held |= self._fail(connection, record.id, batch, positions)
             for key, question in held.items():
-                _check_lease(key, question, workers[which[key]], name, lambda key=key: blame(which[key]))
+                _check_lease(
+                    key, question, workers[which[key]], name, lambda key=key: blame(which[key])
+                )
             missing = [k for key, k in which.items() if key not in held]
-            repeats = self._explain(connection, record, told, missing, name, blame) if missing else []
+            repeats = (
+                self._explain(connection, record, told, missing, name, blame) if missing else []
+            )
             new = [which[key] for key in held if key not in stays]
-            self.database.insert(connection, answers, _rows(record.id, told, new, workers, now) | {"source": "told"})
+            self.database.insert(
+                connection, answers, _rows(record.id, told, new, workers, now) | {"source": "told"}
+            )
             failed = [k for k in again if numbers[k] in held and not held[numbers[k]].failed]
             for ks, reason in ((repeats, "repeat"), (failed, "failed")):
                 extra = {"reason": reason, "retired_at": now}
-                self.database.insert(connection, retired, _rows(record.id, told, ks, workers, now) | extra)
+                self.database.insert(
+                    connection, retired, _rows(record.id, told, ks, workers, now) | extra
+                )
             return len(new) + len(repeats) + len(failed)
 
         return self.database.write(keep), self.open_question(record.id)
@@ -152,7 +160,12 @@ class Tells(Leases):
         p = pending.c
         change = (
             sa.delete(pending)
-            .where(p.study == study, p.batch == batch, self.database.within(p.position, positions), _is_open(study))
+            .where(
+                p.study == study,
+                p.batch == batch,
+                self.database.within(p.position, positions),
+                _is_open(study),
+            )
             .returning(p.position, p.row, p.col, p.worker, p.leased_until, p.holders, p.failed)
         )
         return {(batch, row[0]): Held(*row[1:]) for row in connection.execute(change)}
@@ -162,17 +175,32 @@ class Tells(Leases):
     ) -> dict[tuple[int, int], Held]:
         """Note a failed measurement whose plan cannot do without it: the question stays open, behind the others."""
         p = pending.c
-        where = (p.study == study, p.batch == batch, self.database.within(p.position, positions), _is_open(study))
+        where = (
+            p.study == study,
+            p.batch == batch,
+            self.database.within(p.position, positions),
+            _is_open(study),
+        )
         found = connection.execute(
             sa.select(p.position, p.row, p.col, p.worker, p.leased_until, p.holders, p.failed)
             .where(*where)
             .with_for_update()
         ).all()
-        connection.execute(sa.update(pending).where(*where).values(failed=True, worker=None, leased_until=FAILED))
-        return {(batch, row[0]): Held(*row[1:-1], bool(row[-1]) and row[3] is None) for row in found}
+        connection.execute(
+            sa.update(pending).where(*where).values(failed=True, worker=None, leased_until=FAILED)
+        )
+        return {
+            (batch, row[0]): Held(*row[1:-1], bool(row[-1]) and row[3] is None) for row in found
+        }
 
     def _explain(
-        self, connection: Connection, record: Record, told: Told, missing: list[int], name: Naming, blame: Blaming
+        self,
+        connection: Connection,
+        record: Record,
+        told: Told,
+        missing: list[int],
+        name: Naming,
+        blame: Blaming,
     ) -> list[int]:
         """Go through answers to questions that are not open: the same again is harmless, the rest has a reason."""
         q, a, b = questions.c, answers.c, batches.c
@@ -185,25 +213,39 @@ class Tells(Leases):
             query = (
                 sa.select(q.position, q.row, q.col, a.value, a.failed, b.dead)
                 .select_from(
-                    questions.outerjoin(answers, same).join(batches, (b.study == q.study) & (b.number == q.batch))
+                    questions.outerjoin(answers, same).join(
+                        batches, (b.study == q.study) & (b.number == q.batch)
+                    )
                 )
                 .where(q.study == record.id, q.batch == batch, asked)
             )
-            with self.database.large_joins(connection) if len(positions) > FEW else contextlib.nullcontext():
+            with (
+                self.database.large_joins(connection)
+                if len(positions) > FEW
+                else contextlib.nullcontext()
+            ):
                 found |= {(batch, row[0]): row for row in connection.execute(query)}
         where = studies.c.id == record.id
-        state, current = connection.execute(sa.select(studies.c.state, studies.c.current).where(where)).one()
+        state, current = connection.execute(
+            sa.select(studies.c.state, studies.c.current).where(where)
+        ).one()
         for k in sorted(missing):
             key = (int(told.batch[k]), int(told.position[k]))
             title = f"{key[0]}.{key[1]}"
             if key not in found:
-                raise TellError(f"{blame(k)}study {record.name!r} has no question {title}; was it asked by another?")
+                raise TellError(
+                    f"{blame(k)}study {record.name!r} has no question {title}; was it asked by another?"
+                )
             _, row, col, value, failed, dead = found[key]
             entry = f"question {title}, entry {name(row, col)}"
             if value is None and not failed:
                 if state != "open":
-                    raise TellError(f"{blame(k)}study {record.name!r} is {state}; reopen it to tell {title}")
-                raise TellError(f"{blame(k)}{entry}, was withdrawn by a correction; it takes no answer any more")
+                    raise TellError(
+                        f"{blame(k)}study {record.name!r} is {state}; reopen it to tell {title}"
+                    )
+                raise TellError(
+                    f"{blame(k)}{entry}, was withdrawn by a correction; it takes no answer any more"
+                )
             if _same(told, k, np.nan if value is None else value, bool(failed)):
                 continue
             if record.fresh and not told.failed[k]:
@@ -218,19 +260,27 @@ class Tells(Leases):
             )
         return repeats
 
-    def _repeated(self, connection: Connection, study: int, key: tuple[int, int], value: float) -> bool:
+    def _repeated(
+        self, connection: Connection, study: int, key: tuple[int, int], value: float
+    ) -> bool:
         r = retired.c
         where = (r.study == study, r.batch == key[0], r.position == key[1], r.value == value)
         return connection.execute(sa.select(r.id).where(*where).limit(1)).first() is not None
 
-    def entries_of(self, study: int, keys: list[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
+    def entries_of(
+        self, study: int, keys: list[tuple[int, int]]
+    ) -> dict[tuple[int, int], tuple[int, int]]:
         """Return the entry (row, col) that each question asks for, where there is such a question."""
         q = questions.c
 
         def look(connection: Connection) -> dict[tuple[int, int], tuple[int, int]]:
             found = {}
             for batch, positions in _by_batch(keys):
-                where = (q.study == study, q.batch == batch, self.database.within(q.position, positions))
+                where = (
+                    q.study == study,
+                    q.batch == batch,
+                    self.database.within(q.position, positions),
+                )
                 for position, i, j in self.database.columns(
                     connection, sa.select(q.position, q.row, q.col).where(*where)
                 ):
@@ -246,7 +296,9 @@ class Tells(Leases):
         p, q, a = pending.c, questions.c, answers.c
         said = () if self.database.sqlite else (ENTRY,)
 
-        def search(connection: Connection) -> list[tuple[list[tuple[int, int]], tuple[int, int] | None]]:
+        def search(
+            connection: Connection,
+        ) -> list[tuple[list[tuple[int, int]], tuple[int, int] | None]]:
             open_at: dict[tuple[int, int], list[tuple[int, int]]] = {}
             many = len(rows) > 200
             if many:
@@ -261,7 +313,9 @@ class Tells(Leases):
                 last: tuple[int, int] | None = None
                 for i, j in ways:
                     if not many:
-                        here = sa.select(p.batch, p.position).where(p.study == study, p.row == i, p.col == j, *said)
+                        here = sa.select(p.batch, p.position).where(
+                            p.study == study, p.row == i, p.col == j, *said
+                        )
                         open_at[i, j] = self.database.columns(connection, here)
                     match = match or [(int(b), int(k)) for b, k in open_at.get((i, j), [])]
                 for i, j in () if match else ways:
@@ -292,7 +346,9 @@ def _by_batch(keys: list[tuple[int, int]]) -> list[tuple[int, list[int]]]:
     return [(batch, sorted(grouped[batch])) for batch in sorted(grouped)]
 
 
-def _rows(study: int, told: Told, ks: list[int], workers: list[str | None], now: float) -> dict[str, Any]:
+def _rows(
+    study: int, told: Told, ks: list[int], workers: list[str | None], now: float
+) -> dict[str, Any]:
     failed = told.failed[ks].tolist()
     values = [None if bad else x for x, bad in zip(told.value[ks].tolist(), failed, strict=True)]
     return {
@@ -314,7 +370,9 @@ def _text(told: Told, k: int) -> str:
     return "failed" if told.failed[k] else repr(float(told.value[k]))
 
 
-def _check_lease(key: tuple[int, int], held: Held, worker: str | None, name: Naming, blame: Any) -> None:
+def _check_lease(
+    key: tuple[int, int], held: Held, worker: str | None, name: Naming, blame: Any
+) -> None:
     """A named worker answers what it holds or once held: a late answer is welcome, a stranger's is not."""
     if worker is None or worker in (held.holders or "").split("\n"):
         return

@@ -70,13 +70,24 @@ def work(
 
 
 def _loop(
-    study: Study, oracle: Oracle, worker: str, chunk: int | None, workers: int, lease: float, stop: threading.Event
+    study: Study,
+    oracle: Oracle,
+    worker: str,
+    chunk: int | None,
+    workers: int,
+    lease: float,
+    stop: threading.Event,
 ) -> None:
     pause = 0.005
     share = chunk
     while not stop.is_set():
         if chunk is None:
-            share = max(1, math.ceil(study.store.open_counts(study._record.id, study.clock())["open"] / (2 * workers)))
+            share = max(
+                1,
+                math.ceil(
+                    study.store.open_counts(study._record.id, study.clock())["open"] / (2 * workers)
+                ),
+            )
         leased, state = study._lease(share, worker, lease)
         if state != "open":
             return
@@ -96,7 +107,10 @@ def _loop(
 def answer(oracle: Oracle, leased: Leased) -> Told:
     """Return what an oracle says to leased questions."""
     found: Any = oracle(leased.to_batch())
-    values = np.array([number(x) for x in found] if getattr(found, "dtype", None) != np.float64 else found, np.float64)
+    values = np.array(
+        [number(x) for x in found] if getattr(found, "dtype", None) != np.float64 else found,
+        np.float64,
+    )
     if values.shape != leased.positions.shape:
         raise ParameterError(
             f"the oracle must give one answer for each of {len(leased)} questions, gave {values.shape}"

@@ -18,14 +18,21 @@ down_revision = "0001"
 
 def upgrade() -> None:
     """Give the queue its prices; make the indexes anew; let it be vacuumed by what has left it, not by a share of its size."""
-    if "price" not in {column["name"] for column in sa.inspect(op.get_bind()).get_columns("pending")}:
+    if "price" not in {
+        column["name"] for column in sa.inspect(op.get_bind()).get_columns("pending")
+    }:
         op.add_column("pending", sa.Column("price", sa.Float, nullable=False, server_default="0"))
         op.execute(
             "UPDATE pending SET price = (SELECT price FROM questions WHERE questions.study = pending.study"
             " AND questions.batch = pending.batch AND questions.position = pending.position)"
         )
     for name, table, columns, condition in (
-        ("pending_free", "pending", ["study", "batch", "leased_until", "position"], "leased_until >= 0"),
+        (
+            "pending_free",
+            "pending",
+            ["study", "batch", "leased_until", "position"],
+            "leased_until >= 0",
+        ),
         ("pending_entry", "pending", ["study", "row", "col"], '"row" >= 0'),
         ("questions_entry", "questions", ["study", "row", "col"], '"row" >= 0'),
     ):

@@ -1,0 +1,51 @@
+"""Uniform sampling of all pairs: the baseline that knows nothing and learns nothing on the way."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from entrywise.active.pairs.halving import ranked
+from entrywise.active.pairs.tally import BestPair, Tally, finish, pulls_for, spread
+from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.queries import Asking, Prices, plan
+from entrywise.types import Seed
+
+
+@plan(symmetric=True, fresh=True, tolerates_failed=True)
+def uniform_pairs(
+    n: int, *, budget: float, diagonal: bool = False, prices: Prices | None = None, rng: Seed = None
+) -> Asking[BestPair]:
+    """Find the smallest entry of a symmetric matrix by measuring all pairs equally often (Naive).
+
+    Parameters
+    ----------
+    n : int
+    budget : float
+        Dealt evenly to the pairs; where it does not divide, chance decides who gets one more.
+    diagonal : bool
+        Whether the pairs (i, i) take part.
+
+    Examples
+    --------
+    >>> import entrywise as ew
+    >>> from entrywise.oracles import MatrixOracle
+    >>> ew.play(uniform_pairs(3, budget=3, rng=0), MatrixOracle([[0, 3, 1], [3, 0, 2], [1, 2, 0]])).pair
+    (0, 2)
+    """
+    if n < 1 + (not diagonal):
+        raise ParameterError(f"n of uniform_pairs must be at least {1 + (not diagonal)}, got {n}")
+    generator = cast(np.random.Generator, rng)
+    total = pulls_for(budget, prices, "uniform_pairs")
+    tally = Tally(n)
+    status = "finished"
+    try:
+        yield from spread(tally, total, diagonal, generator)
+    except Exhausted:
+        status = "exhausted"
+    pair = (0, 0 if diagonal else 1)
+    if len(tally.keys):
+        rows, cols = ranked(tally, tally.rows, tally.cols, None, generator)
+        pair = (int(rows[0]), int(cols[0]))
+    return finish(tally, pair, status, {"pairs measured": len(tally.keys)})

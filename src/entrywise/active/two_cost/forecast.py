@@ -1,0 +1,123 @@
+"""What a budget will buy, before anything is spent: forecasts by plan name, for the command line and for code.
+
+A forecast is a function of the setting that returns rows of one table. To add one for another plan, write the function
+and add it to ``FORECASTS``; its keyword arguments are those that :func:`forecast` is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from entrywise.active.two_cost.risk import Problem
+from entrywise.active.two_cost.setting import Noise, read_two_cost
+from entrywise.bounds.noisycur import Traits, budgets
+from entrywise.exceptions import ParameterError
+from entrywise.queries import Prices
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Rows of a table, the assumptions behind them in a sentence, and what the columns mean."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    assumes: str
+    legend: str = ""
+
+
+def forecast_noisy_cur(
+    shape: tuple[int, int],
+    prices: Prices,
+    *,
+    noise: Noise,
+    budget: float,
+    rank: int | None = None,
+    signal: float = 1.0,
+) -> Forecast:
+    """Return how :func:`noisy_cur` would split the budget, the error to expect and what more money is worth.
+
+    Parameters
+    ----------
+    shape, prices, noise, budget
+        As of :func:`entrywise.active.noisy_cur`; both noises must be given.
+    rank : int, optional
+        Rank of the matrix; by default one row each for 2, 4 and 8.
+    signal : float
+        Standard deviation of the entries about the mean of their row.
+
+    Returns
+    -------
+    Forecast
+        A row a rank: ``columns`` and ``entries`` to buy, ``per_column`` entries on each column not bought,
+        ``error`` (root mean squared, of an entry), ``per_unit`` by how much one more unit of money lowers it, then
+        ``B_nCUR`` and ``B_NN``, the budgets that the paper compares (:func:`entrywise.bounds.noisycur.budgets`). The legend
+        says what Theorem 1 asks for with its constants, of a matrix with the best traits.
+
+    Examples
+    --------
+    >>> noise = {"column": 0.22, "entry": 0.1}
+    >>> found = forecast_noisy_cur((80, 60), Prices(column=16), noise=noise, budget=720, rank=3, signal=0.4)
+    >>> found.rows[0][:3]
+    (3, 29, 256)
+    """
+    setting = read_two_cost(shape, prices, noise, budget)
+    if setting.column_noise is None or setting.entry_noise is None:
+        raise ParameterError("a forecast must know both noises; give noise of column and of entry")
+    if not (math.isfinite(signal) and signal > 0):
+        raise ParameterError(f"signal of a forecast must be finite and above 0, got {signal}")
+    m, n = setting.m, setting.n
+    if rank is not None and not 1 <= rank <= min(m, n):
+        raise ParameterError(f"rank of a forecast must be in 1..{min(m, n)}, got {rank}")
+    column, entry = setting.mean_prices()
+    rows, asked = [], []
+    for k in (rank,) if rank is not None else tuple(k for k in (2, 4, 8) if k <= min(m, n)) or (1,):
+        problem = Problem(
+            m, n, column, entry, setting.column_noise**2, setting.entry_noise**2, k, signal**2
+        )
+        best = problem.best(budget)
+        ideal = Traits(
+            m, n, k, 1.0, 1.0, 0.674 * signal, m * n * signal**2, signal * math.sqrt(m * n / k)
+        )
+        noises = {"column": setting.column_noise, "entry": setting.entry_noise}
+        theory = budgets(ideal, Prices(column=column, entry=entry), noise=noises)
+        orders = theory["noisy_cur"], theory["nuclear_norm"]
+        about = (
+            _rounded(x) for x in (best.per_column, best.error, problem.marginal(budget), *orders)
+        )
+        asked.append(f"{theory['theorem']:.3g} (rank {k})")
+        rows.append((k, best.columns, best.cells, *about))
+    return Forecast(
+        ("rank", "columns", "entries", "per_column", "error", "per_unit", "B_nCUR", "B_NN"),
+        tuple(rows),
+        f"a matrix of the given rank with Gaussian factors, entries {signal:g} (standard deviation) about the mean of their "
+        "row, fitted with both noises known",
+        "per_column: entries on each column not bought; error: root mean squared, of an entry; per_unit: by how much one "
+        "more unit of money lowers it; B_nCUR and B_NN: budgets that the paper compares, constants one, below the latter "
+        "nuclear-norm completion has no theory. With its constants (epsilon .5, delta .05, incoherence and condition 1) "
+        f"Theorem 1 asks for {', '.join(asked)}; all entries cost {m * n * entry:.3g}",
+    )
+
+
+def _rounded(x: float) -> float:
+    """Return x to three digits: a forecast knows no more."""
+    return float(f"{x:.3g}")
+
+
+FORECASTS: dict[str, Callable[..., Forecast]] = {"noisy-cur": forecast_noisy_cur}
+
+
+def forecast(plan: str, **setting: Any) -> Forecast:
+    """Return the forecast for the plan called `plan`; see :data:`FORECASTS` for those that have one."""
+    name = plan.replace("_", "-")
+    if name not in FORECASTS:
+        raise ParameterError(
+            f"there is a forecast for {_listed(tuple(FORECASTS))}, not for {plan!r}"
+        )
+    return FORECASTS[name](**setting)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,197 @@
+"""Nuclear-norm completion solved to a certified gap, penalised or constrained (NNa of the two-cost paper)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from entrywise.exceptions import DataError, ParameterError
+from entrywise.observations import Observations
+from entrywise.passive._choose import best_penalty, cells
+from entrywise.results import Certificate, LowRank
+from entrywise.types import Array, Seed
+
+LARGEST = 4_000_000  # cells of the dense iterate
+
+
+def nuclear_norm(
+    observations: Observations,
+    *,
+    penalty: float | None = None,
+    max_error: float | None = None,
+    weights: Array | None = None,
+    rng: Seed = 0,
+    sweeps: int = 2000,
+    gap: float = 1e-6,
+) -> LowRank:
+    r"""Return the minimiser of the nuclear norm, penalised or under a bound on the misfit.
+
+    .. math:: \min_M \tfrac12 \sum_{(i,j)} w_{ij} (y_{ij} - M_{ij})^2 + \lambda \|M\|_*
+       \qquad\text{or}\qquad \min_M \|M\|_* \ \text{ with } \ \sum_{(i,j)} w_{ij} (y_{ij} - M_{ij})^2 \le \delta^2
+
+    by accelerated proximal gradient with restarts, one dense SVD a step; the second by bisection on
+    :math:`\lambda`. For matrices too large for that, :func:`soft_impute` minimises the same penalised problem.
+
+    Parameters
+    ----------
+    observations : Observations
+        An entry listed more than once adds a term each time. Noise enters only through `weights`.
+    penalty : float, optional
+        :math:`\lambda` above 0.
+    max_error : float, optional
+        :math:`\delta`, 0 or above. With neither given, :math:`\lambda` is the best of ten on a held-out tenth.
+    weights : ndarray of shape (t,), optional
+        One above 0 an observation; ones by default. 1 / noise^2 weighs two instruments apart.
+    sweeps, gap : int, float
+        Stop after so many SVDs, or when the relative duality gap is below this.
+
+    Returns
+    -------
+    LowRank
+        Its certificate is the duality gap: how far the objective can be above the minimum. Nothing is centred.
+
+    References
+    ----------
+    .. [CP10] Candès, Plan, *Matrix completion with noise*, Proc. IEEE 2010: the constrained form.
+    .. [TY10] Toh, Yun, *An accelerated proximal gradient algorithm for nuclear norm regularized problems*, 2010.
+
+    Examples
+    --------
+    >>> A = np.outer(np.arange(1.0, 7.0), np.arange(1.0, 6.0))
+    >>> A[2, 3] = np.nan
+    >>> found = nuclear_norm(Observations.from_dense(A), max_error=0.0)
+    >>> found.rank, round(found.entry(2, 3), 2)
+    (1, 12.0)
+    """
+    m, n = observations.shape
+    if penalty is not None and max_error is not None:
+        raise ParameterError("give penalty or max_error to nuclear_norm, not both")
+    if penalty is not None and not penalty > 0:
+        raise ParameterError(f"penalty of nuclear_norm must be above 0, got {penalty}")
+    if max_error is not None and not max_error >= 0:
+        raise ParameterError(f"max_error of nuclear_norm must be 0 or above, got {max_error}")
+    if m * n > LARGEST:
+        raise ParameterError(
+            f"nuclear_norm works on dense matrices of at most {LARGEST} cells, got {m} x {n}; use soft_impute"
+        )
+    if not len(observations):
+        raise DataError("nuclear_norm needs at least one known entry, got none")
+    w = np.ones(len(observations)) if weights is None else np.asarray(weights, np.float64)
+    if w.shape != (len(observations),) or not np.all(np.isfinite(w) & (w > 0)):
+        raise ParameterError(
+            f"weights of nuclear_norm must be one number above 0 for each of {len(observations)}"
+        )
+    problem = _Problem(observations, w)
+    start: Array = np.zeros((m, n))
+    if penalty is None and max_error is None:
+        path = (problem.top * np.geomspace(0.9, 0.005, 10)).tolist() if problem.top > 0 else [1.0]
+        if len(observations) < 2:
+            raise DataError(
+                "a penalty cannot be chosen on one observation; give penalty or max_error"
+            )
+
+        def fit(kept: Observations, lam: float, before: LowRank | None) -> LowRank:
+            from_ = np.zeros((m, n)) if before is None else before.to_dense()
+            return _pack(
+                _Problem(kept, kept.noise_array() ** -2.0).solve(lam, from_, 200, 1e-3), kept, lam
+            )
+
+        carrying = replace(observations, noise=w**-0.5)  # weights that stay with their entries
+        penalty, _ = best_penalty(carrying, path, fit, np.random.default_rng(rng))
+    if penalty is None:
+        assert max_error is not None
+        penalty, start = problem.meet(max_error, sweeps, gap)
+    return _pack(problem.solve(penalty, start, sweeps, gap), observations, penalty)
+
+
+class _Problem:
+    """One penalised problem: its cells, weights and the largest useful penalty."""
+
+    def __init__(self, seen: Observations, w: Array) -> None:
+        n = seen.shape[1]
+        self.i, self.j, _, _ = cells(seen.rows, seen.cols, seen.values, n)
+        at = np.searchsorted(self.i * n + self.j, seen.rows * n + seen.cols)
+        self.w = np.bincount(at, w)
+        self.y = np.bincount(at, w * seen.values) / self.w
+        self.within = float(
+            np.sum(w * (seen.values - self.y[at]) ** 2)
+        )  # misfit that no matrix removes
+        self.shape = seen.shape
+        self.top = float(np.linalg.norm(self.spread(self.w * self.y), 2))
+
+    def spread(self, values: Array) -> Array:
+        """Return a dense matrix with these values at the cells, zero elsewhere."""
+        G = np.zeros(self.shape)
+        G[self.i, self.j] = values
+        return G
+
+    def solve(
+        self, lam: float, start: Array, sweeps: int, gap: float
+    ) -> tuple[Array, Array, Array, float, float]:
+        """Return U, d, V of the minimiser, its objective and relative duality gap."""
+        step = 1.0 / float(self.w.max())
+        M = Z = start
+        t, objective, best = 1.0, np.inf, np.inf
+        U, d, V = np.zeros((self.shape[0], 0)), np.zeros(0), np.zeros((self.shape[1], 0))
+        for k in range(sweeps):
+            residual = self.w * (self.y - Z[self.i, self.j])
+            P, s, W = np.linalg.svd(Z + step * self.spread(residual), full_matrices=False)
+            s = np.maximum(s - step * lam, 0.0)
+            r = int(np.sum(s > 0))
+            U, d, V = P[:, :r], s[:r], W[:r].T
+            new = (U * d) @ V.T
+            residual = self.w * (self.y - new[self.i, self.j])
+            before, objective = (
+                objective,
+                0.5 * float(np.sum(residual**2 / self.w)) + lam * float(d.sum()),
+            )
+            if objective > before:  # restart the momentum
+                t = 1.0
+            if k % 10 == 9 or k == sweeps - 1:
+                norm = float(np.linalg.norm(self.spread(residual), 2))
+                z = residual * min(1.0, lam / max(norm, 1e-300))  # a feasible point of the dual
+                dual = float(np.sum(z * self.y)) - 0.5 * float(np.sum(z**2 / self.w))
+                best = max(objective - dual, 0.0) / max(objective, 1e-300)
+                if best <= gap:
+                    break
+            ahead = (1.0 + np.sqrt(1.0 + 4.0 * t * t)) / 2.0
+            Z = new + (t - 1.0) / ahead * (new - M)
+            M, t = new, ahead
+        return U, d, V, objective + 0.5 * self.within, best
+
+    def meet(self, error: float, sweeps: int, gap: float) -> tuple[float, Array]:
+        """Return the penalty at which the misfit is `error`, and the solution there, by bisection."""
+        total = float(np.sqrt(np.sum(self.w * self.y**2) + self.within))
+        if error >= total:
+            return max(self.top, 1e-300) * 1.001, np.zeros(self.shape)
+        floor = 1e-7 * self.top
+        if error**2 <= self.within:
+            error = float(np.sqrt(self.within))
+        low, high, M = floor, self.top, np.zeros(self.shape)
+        for _ in range(40):
+            lam = float(np.sqrt(low * high))
+            U, d, V, *_ = self.solve(lam, M, sweeps, min(gap, 1e-7))
+            M = (U * d) @ V.T
+            misfit = float(
+                np.sqrt(np.sum(self.w * (self.y - M[self.i, self.j]) ** 2) + self.within)
+            )
+            if abs(misfit - error) <= 1e-6 * total:
+                return lam, M
+            low, high = (low, lam) if misfit > error else (lam, high)
+            if high / low < 1 + 1e-9:
+                break
+        return low, M
+
+
+def _pack(
+    solved: tuple[Array, Array, Array, float, float], seen: Observations, penalty: float
+) -> LowRank:
+    U, d, V, objective, gap = solved
+    root = np.sqrt(d)
+    return LowRank(
+        U * root, V * root, row_counts=seen.row_counts, col_counts=seen.col_counts,
+        row_labels=seen.row_labels, col_labels=seen.col_labels,
+        certificates=(Certificate("relative duality gap of the objective", gap, (), ("the dual point is feasible",)),),
+        report={"method": "nuclear-norm", "rank": len(d), "penalty": penalty, "objective": objective, "gap": gap},
+    )  # fmt: skip

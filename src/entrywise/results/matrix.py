@@ -1,0 +1,83 @@
+"""A completed matrix, kept in factors: what :class:`LowRank` and :class:`PSDFactor` have in common."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from entrywise.exceptions import ParameterError
+from entrywise.results.result import Result
+from entrywise.types import Array, Indices
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Matrix(Result, abc.ABC):
+    """A completed matrix, kept in factors; :class:`LowRank` and :class:`PSDFactor` fill it in."""
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Shape (m, n) of the matrix."""
+
+    @property
+    @abc.abstractmethod
+    def rank(self) -> int:
+        """Number of components."""
+
+    @abc.abstractmethod
+    def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return the completed entries at (rows, cols), shapes broadcast."""
+
+    def _where(self, rows: ArrayLike, cols: ArrayLike) -> tuple[Indices, Indices]:
+        i, j = np.broadcast_arrays(np.asarray(rows, np.int64), np.asarray(cols, np.int64))
+        for name, index, size in (("row", i, self.shape[0]), ("column", j, self.shape[1])):
+            if index.size and (index.min() < 0 or index.max() >= size):
+                bad = int(index.min() if index.min() < 0 else index.max())
+                raise ParameterError(f"{name} must be in 0..{size - 1}, got {bad}")
+        return i, j
+
+    def entry(self, i: int, j: int) -> float:
+        """Return one completed entry."""
+        return float(self.entries(i, j))
+
+    def row(self, i: int) -> Array:
+        """Return row i, shape (n,)."""
+        return self.entries(i, np.arange(self.shape[1]))
+
+    def column(self, j: int) -> Array:
+        """Return column j, shape (m,)."""
+        return self.entries(np.arange(self.shape[0]), j)
+
+    def to_dense(self) -> Array:
+        """Return the whole matrix as an array of shape (m, n)."""
+        return np.asarray(self @ np.eye(self.shape[1]))
+
+    @abc.abstractmethod
+    def __matmul__(self, x: ArrayLike) -> Array: ...
+
+    def top(self, k: int, largest: bool = True) -> tuple[Indices, Indices, Array]:
+        """Return (rows, cols, values) of the k largest (or smallest) entries, found block by block."""
+        m, n = self.shape
+        if not 1 <= k <= m * n:
+            raise ParameterError(f"k of top must be in 1..{m * n}, got {k}")
+        sign = 1.0 if largest else -1.0
+        step = max(1, 2**22 // n)
+        rows, cols, values = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        for start in range(0, m, step):
+            i = np.arange(start, min(start + step, m))
+            block = sign * self.entries(i[:, None], np.arange(n)[None, :])
+            flat = block.ravel()
+            best = (
+                np.argpartition(-flat, min(k, len(flat)) - 1)[:k]
+                if k < len(flat)
+                else np.arange(len(flat))
+            )
+            rows = np.r_[rows, i[best // n]]
+            cols = np.r_[cols, best % n]
+            values = np.r_[values, flat[best]]
+            keep = np.lexsort((cols, rows, -values))[:k]
+            rows, cols, values = rows[keep], cols[keep], values[keep]
+        return rows, cols, sign * values

@@ -1,0 +1,101 @@
+"""What a run remembers: answers given before, found again by mode, row and column."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entrywise.types import Array, Indices
+
+
+class Memory:
+    """What was answered before, by (mode, row, col): sorted chunks, merged as they grow.
+
+    Adding is amortised O(log) and looking up is a binary search in few chunks, all of it in arrays
+    of 16 bytes an entry, so that millions of answers stay cheap.
+    """
+
+    _SHIFT = 31
+
+    def __init__(self, symmetric: bool) -> None:
+        self.symmetric = symmetric
+        self._chunks: dict[str, list[tuple[Indices, Array]]] = {}
+
+    def _keys(self, rows: Indices, cols: Indices) -> Indices:
+        if self.symmetric:
+            rows, cols = np.minimum(rows, cols), np.maximum(rows, cols)
+        return (rows << self._SHIFT) | cols
+
+    def add(self, mode: str, rows: Indices, cols: Indices, values: Array) -> None:
+        """Remember answers; of an entry listed twice the last one stays."""
+        good = ~np.isnan(values)
+        if not good.any():
+            return
+        keys, values = self._keys(rows[good], cols[good]), values[good]
+        chunks = self._chunks.setdefault(mode, [])
+        order = np.argsort(keys, kind="stable")
+        chunk = (keys[order], values[order])
+        while chunks and len(chunks[-1][0]) <= 2 * len(chunk[0]):
+            older = chunks.pop()
+            keys = np.concatenate([older[0], chunk[0]])
+            order = np.argsort(keys, kind="stable")
+            chunk = (keys[order], np.concatenate([older[1], chunk[1]])[order])
+        chunks.append(chunk)
+
+    def look_up(self, mode: str, rows: Indices, cols: Indices, out: Array) -> NDArray[np.bool_]:
+        """Fill `out` where an answer is known and return where that is."""
+        known = np.zeros(len(rows), dtype=bool)
+        keys = self._keys(rows, cols)
+        for sorted_keys, values in self._chunks.get(mode, ()):
+            at = np.searchsorted(sorted_keys, keys, side="right") - 1
+            hit = (at >= 0) & (sorted_keys[at] == keys)
+            out[hit] = values[at[hit]]
+            known |= hit
+        return known
+
+    def __len__(self) -> int:
+        return sum(len(keys) for chunks in self._chunks.values() for keys, _ in chunks)
+
+
+class Stock(Memory):
+    """Answers in stock for a plan that wants fresh ones: each is handed out once, the oldest first."""
+
+    def __init__(self, symmetric: bool) -> None:
+        super().__init__(symmetric)
+        self._used: dict[
+            str, Indices
+        ] = {}  # how many answers of each key are gone, at the key's first place
+
+    def add(self, mode: str, rows: Indices, cols: Indices, values: Array) -> None:
+        """Put answers in stock, behind those that are there."""
+        good = ~np.isnan(values)
+        keys, values = self._keys(rows[good], cols[good]), values[good]
+        for old_keys, old_values in self._chunks.get(mode, ()):
+            first = np.searchsorted(old_keys, old_keys)
+            left = np.arange(len(old_keys)) - first >= self._used[mode][first]
+            keys, values = (
+                np.concatenate([old_keys[left], keys]),
+                np.concatenate([old_values[left], values]),
+            )
+        order = np.argsort(keys, kind="stable")
+        self._chunks[mode] = [(keys[order], values[order])]
+        self._used[mode] = np.zeros(len(keys), np.int64)
+
+    def look_up(self, mode: str, rows: Indices, cols: Indices, out: Array) -> NDArray[np.bool_]:
+        """Fill `out` where an answer is in stock, take it out, and return where that is."""
+        known = np.zeros(len(rows), dtype=bool)
+        keys = self._keys(rows, cols)
+        for stock, values in self._chunks.get(mode, ()):
+            order = np.argsort(keys, kind="stable")
+            nth = np.empty(
+                len(keys), np.int64
+            )  # how often the batch has asked for the same entry before
+            nth[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
+            first, last = np.searchsorted(stock, keys), np.searchsorted(stock, keys, side="right")
+            some = last > first
+            at = first.copy()
+            at[some] += nth[some] + self._used[mode][first[some]]
+            known = some & (at < last)
+            out[known] = values[at[known]]
+            np.add.at(self._used[mode], first[known], 1)
+        return known
