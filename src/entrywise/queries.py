@@ -11,7 +11,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -268,6 +268,113 @@ class Checkpoint:
         return cls(arrays, np.random.Generator(bits))
 
 
+@dataclass(frozen=True, eq=False)
+class History:
+    """What is known, was told, or is still out: a table with one row a measurement, by columns.
+
+    Parameters
+    ----------
+    rows, cols : ndarray of int64 of shape (t,)
+    values : ndarray of shape (t,)
+        NaN where the measurement failed, or where it has not come yet.
+    mode, arm : ndarray of str of shape (t,)
+        The instrument; the rule that wanted the entry, "" where none is named.
+    unit, epoch : ndarray of int64 of shape (t,)
+        What was bought together (-1: alone); the epoch of a study in which it was told.
+    noise, probability, price : ndarray of shape (t,)
+        Standard deviation, chance with which it was drawn, what was charged; NaN where nobody said.
+    known : ndarray of bool of shape (t,)
+        Known beforehand: neither bought nor part of a reserve. The others were told.
+
+    Only ``rows``, ``cols`` and ``values`` must be given; the rest is filled in.
+    """
+
+    rows: Indices
+    cols: Indices
+    values: Array
+    mode: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
+    arm: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
+    unit: Indices = field(default=None)  # type: ignore[assignment]
+    epoch: Indices = field(default=None)  # type: ignore[assignment]
+    noise: Array = field(default=None)  # type: ignore[assignment]
+    probability: Array = field(default=None)  # type: ignore[assignment]
+    price: Array = field(default=None)  # type: ignore[assignment]
+    known: NDArray[np.bool_] = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        rows = np.atleast_1d(np.asarray(self.rows, np.int64))
+        blank: dict[str, Any] = {"rows": rows, "cols": None, "values": None}
+        blank |= {"mode": "entry", "arm": "", "unit": -1, "epoch": 0}
+        blank |= {"noise": np.nan, "probability": np.nan, "price": np.nan, "known": False}
+        kinds = {"mode": np.str_, "arm": np.str_, "rows": np.int64, "cols": np.int64}
+        kinds |= {"unit": np.int64, "epoch": np.int64, "known": np.bool_}
+        for name, otherwise in blank.items():
+            given = getattr(self, name)
+            column = np.full(rows.shape, otherwise) if given is None else np.atleast_1d(given)
+            column = np.array(column, dtype=kinds.get(name, np.float64))
+            if column.shape != rows.shape:
+                raise ParameterError(
+                    f"{name} of a history must have shape {rows.shape}, got {column.shape}"
+                )
+            column.flags.writeable = False
+            object.__setattr__(self, name, column)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: Any) -> History:
+        """Return some of its rows, by a mask, indices or a slice."""
+        return History(**{f.name: getattr(self, f.name)[at] for f in fields(self)})
+
+    def __add__(self, other: History) -> History:
+        """Return the rows of both, one after the other."""
+        both = {
+            f.name: np.concatenate([getattr(self, f.name), getattr(other, f.name)])
+            for f in fields(self)
+        }
+        return History(**both)
+
+    @classmethod
+    def empty(cls) -> History:
+        """Return a table without rows."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+    @property
+    def failed(self) -> NDArray[np.bool_]:
+        """Where there is no value."""
+        return np.isnan(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """All that one step of a streaming plan may look at.
+
+    Parameters
+    ----------
+    step, epoch : int
+        Number of the step, through the whole study; epoch of the study.
+    facts : History
+        What is known and what was told, in the order in which it was asked (known first).
+    pending : History
+        What was asked and has no answer yet; its values are NaN.
+    left : float, optional
+        Money that is neither spent nor held by what is pending; None where there is no budget.
+    rows, cols : ndarray of int64, optional
+        The only lines that this step may ask for; None: all.
+    limit : int, optional
+        The most cells that this step may ask for.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    facts: History = field(default_factory=History.empty)
+    pending: History = field(default_factory=History.empty)
+    left: float | None = None
+    rows: Indices | None = None
+    cols: Indices | None = None
+    limit: int | None = None
+
+
 Asking: TypeAlias = Generator[Batch | Checkpoint, Array, R]
 
 
@@ -275,7 +382,8 @@ Asking: TypeAlias = Generator[Batch | Checkpoint, Array, R]
 class Plan:
     """An active algorithm with its parameters, ready to start any number of times, always alike.
 
-    ``params`` are the arguments as given, defaults filled in. ``symmetric`` plans treat (i, j) and
+    ``params`` are the arguments as given, defaults filled in; ``size`` names the first of them, which says
+    how large the matrix is. ``symmetric`` plans treat (i, j) and
     (j, i) as one entry; ``fresh`` ones want a new measurement each time they ask; those that
     ``tolerates_failed`` are sent NaN where a measurement failed.
     """
@@ -283,6 +391,7 @@ class Plan:
     name: str
     function: Callable[..., Asking[Any]]
     params: Mapping[str, Any]
+    size: str = "shape"
     symmetric: bool = False
     fresh: bool = False
     tolerates_failed: bool = False
@@ -301,15 +410,15 @@ class Plan:
 
     @property
     def shape(self) -> tuple[int | None, int] | None:
-        """Shape of the unknown matrix where the plan names it; rows may be unbounded (None)."""
-        if "shape" in self.params:
-            m, n = self.params["shape"]
-            return (m, n)
-        for side in ("n", "n_items"):
-            if side in self.params:
-                return (self.params[side],) * 2
-        if "d" in self.params:  # attributes of fresh samples
-            return (None, self.params["d"])
+        """Shape of the unknown matrix, told by the plan's first parameter.
+
+        A pair (m, n), or a number: the side of a symmetric matrix, the attributes of fresh samples (None, d).
+        """
+        size = self.params.get(self.size)
+        if isinstance(size, int | np.integer) and not isinstance(size, bool):
+            return (int(size) if self.symmetric else None, int(size))
+        if isinstance(size, tuple | list) and len(size) == 2:
+            return (size[0], size[1])
         return None
 
     def start(self, resume: Checkpoint | None = None) -> Asking[Any]:
@@ -348,6 +457,8 @@ def plan(
             parameters=[p for p in signature.parameters.values() if p.name != "resume"],
             return_annotation=Plan,
         )
+
+        size = next(iter(public.parameters), "")
 
         @functools.wraps(function)
         def make(*args: P.args, **kwargs: P.kwargs) -> Plan:
@@ -388,6 +499,7 @@ def plan(
                 (name or function.__name__).replace("_", "-"),
                 function,
                 params,
+                size=size,
                 symmetric=symmetric,
                 fresh=fresh,
                 tolerates_failed=tolerates_failed,
@@ -399,6 +511,7 @@ def plan(
             first.close()
             return made
 
+        make.size, make.symmetric = size, symmetric  # type: ignore[attr-defined]
         make.__signature__ = public  # type: ignore[attr-defined]
         return make
 

@@ -16,8 +16,6 @@ from entrywise.exceptions import ParameterError
 from entrywise.queries import Plan, Prices
 from entrywise.study.store import Record
 
-_SIZES = ("n", "n_items", "dim")
-
 
 def versions() -> dict[str, str]:
     """Return what a study notes of the software that made it."""
@@ -55,33 +53,37 @@ def sized(
     found = dict(params)
     if rows is None and cols is None:
         return found, {}
-    takes = parameters(plan)
     labels = {
         axis: _unique(names, axis)
         for axis, names in (("row", rows), ("col", cols))
         if names is not None
     }
-    if "shape" in takes:
-        given = list(found.get("shape") or (None, None))
-        for k, axis in enumerate(("row", "col")):
-            if axis in labels:
-                given[k] = _agree(given[k], len(labels[axis]), axis)
-        if given[1] is None or (
-            given[0] is None and takes["shape"].annotation == "tuple[int, int]"
-        ):
-            raise ParameterError(
-                f"the shape of {plan} is known in part only; give labels of both axes, or shape"
-            )
-        found["shape"] = given
-        return found, labels
-    size = next((name for name in _SIZES if name in takes), None)
-    if size is None:
+    made = maker(plan)
+    size, symmetric = getattr(made, "size", "shape"), getattr(made, "symmetric", False)
+    if size == "shape":
+        found[size] = _shaped(plan, found.get(size), labels)
+    elif symmetric or "row" not in labels:  # a side, or the attributes of fresh samples
+        for axis, names in labels.items():
+            found[size] = _agree(found.get(size), len(names), axis)
+    else:
         raise ParameterError(
-            f"{plan} has no size that labels could name; give its parameters and no labels"
+            f"the rows of {plan} are samples that come to exist as they are asked for; "
+            "give labels of its columns alone"
         )
-    for axis, names in labels.items():
-        found[size] = _agree(found.get(size), len(names), axis)
     return found, labels
+
+
+def _shaped(plan: str, given: Any, labels: Mapping[str, Sequence[str]]) -> list[int]:
+    """Return (m, n) from what was given and the labels of both axes."""
+    shape = list(given or (None, None))
+    for k, axis in enumerate(("row", "col")):
+        if axis in labels:
+            shape[k] = _agree(shape[k], len(labels[axis]), axis)
+    if None in shape:
+        raise ParameterError(
+            f"the shape of {plan} is known in part only; give labels of both axes, or shape"
+        )
+    return shape
 
 
 def _agree(given: int | None, count: int, axis: str) -> int:
