@@ -359,7 +359,7 @@ def test_bad_streams_and_files(tmp_path):
     with pytest.raises(ParameterError, match="equally long"):
         MatrixWinnow().follow([0, 1], [0, 1], [1])
     (tmp_path / "no.npz").write_bytes(b"not an archive")
-    with pytest.raises(DataError, match="must be a learner"):
+    with pytest.raises(DataError, match="must hold a learner"):
         Learner.load(tmp_path / "no.npz")
     MatrixWinnow().save(tmp_path / "yes.npz")
     with pytest.raises(DataError, match="holds a MatrixWinnow"):

@@ -58,7 +58,7 @@ def test_save_and_load(tmp_path):
     rest = list(zip(*NAMED[40:], strict=True))
     assert back.follow(*rest).tolist() == model.follow(*rest).tolist()
     (tmp_path / "no.npz").write_bytes(b"PK nothing")
-    with pytest.raises(DataError, match="must be a stream"):
+    with pytest.raises(DataError, match="must hold a stream"):
         BinaryStream.load(tmp_path / "no.npz")
 
 
