@@ -17,7 +17,6 @@ from entrywise.queries import Batch, Plan
 from entrywise.results import PSDFactor
 from entrywise.types import Array
 
-
 BLOCKED = 32  # components from which points are chosen by blocks, an eighth of them at a time
 WIDEST = 128  # points of a block: beyond, a block holds several that are alike
 

@@ -13,7 +13,6 @@ from entrywise.exceptions import ParameterError
 from entrywise.online._learner import Learner, Signs, positive
 from entrywise.types import Array, Indices
 
-
 SMALL = 0.3  # deviation of a new factor: large enough to break the symmetry, small beside a label
 
 

@@ -11,7 +11,6 @@ from entrywise.exceptions import ParameterError
 from entrywise.online._learner import Learner, Replayed, positive
 from entrywise.types import Array
 
-
 LARGEST = 2000  # rows and columns together: an eigendecomposition of this side takes seconds
 SWEEPS = 100  # of the projection at most; a handful is usual
 NEAR = 1e-3  # a diagonal entry may exceed its cap by this share
