@@ -34,7 +34,13 @@ _OPTIONAL: Mapping[str, type] = {
     "probability": np.float64,
     "expected": np.float64,
     "deviation": np.float64,
+    "plate": np.int64,
+    "well": np.str_,
 }
+REPEATS = (
+    "control",
+    "replicate",
+)  # arms that measure an entry once more, whatever was asked before
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +61,10 @@ class Batch:
         Probability with which the rule drew the entry.
     expected, deviation : ndarray of shape (b,), optional
         What the plan expects as the answer, and the standard deviation of that guess.
+    plate : ndarray of int64 of shape (b,), optional
+        Positions on the same plate are measured together; each is paid by itself.
+    well : ndarray of str of shape (b,), optional
+        Where on its plate a position is measured: A01, ..., H12.
     report : mapping
         A few plain numbers and words about the moment of asking; stored with the step.
     """
@@ -67,6 +77,8 @@ class Batch:
     probability: Array | None = None
     expected: Array | None = None
     deviation: Array | None = None
+    plate: Indices | None = None
+    well: NDArray[np.str_] | None = None
     report: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -303,8 +315,9 @@ class History:
         NaN where the measurement failed, or where it has not come yet.
     mode, arm : ndarray of str of shape (t,)
         The instrument; the rule that wanted the entry, "" where none is named.
-    unit, epoch : ndarray of int64 of shape (t,)
-        What was bought together (-1: alone); the epoch of a study in which it was told.
+    unit, plate, epoch : ndarray of int64 of shape (t,)
+        What was bought together and what was measured together (-1: alone); the epoch of a study in
+        which it was told.
     noise, probability, price : ndarray of shape (t,)
         Standard deviation, chance with which it was drawn, what was charged; NaN where nobody said.
     known : ndarray of bool of shape (t,)
@@ -324,14 +337,15 @@ class History:
     probability: Array = field(default=None)  # type: ignore[assignment]
     price: Array = field(default=None)  # type: ignore[assignment]
     known: NDArray[np.bool_] = field(default=None)  # type: ignore[assignment]
+    plate: Indices = field(default=None)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         rows = np.atleast_1d(np.asarray(self.rows, np.int64))
         blank: dict[str, Any] = {"rows": rows, "cols": None, "values": None}
-        blank |= {"mode": "entry", "arm": "", "unit": -1, "epoch": 0}
+        blank |= {"mode": "entry", "arm": "", "unit": -1, "plate": -1, "epoch": 0}
         blank |= {"noise": np.nan, "probability": np.nan, "price": np.nan, "known": False}
         kinds = {"mode": np.str_, "arm": np.str_, "rows": np.int64, "cols": np.int64}
-        kinds |= {"unit": np.int64, "epoch": np.int64, "known": np.bool_}
+        kinds |= {"unit": np.int64, "plate": np.int64, "epoch": np.int64, "known": np.bool_}
         for name, otherwise in blank.items():
             given = getattr(self, name)
             column = np.full(rows.shape, otherwise) if given is None else np.atleast_1d(given)
@@ -399,6 +413,8 @@ class Situation:
         The only lines that this step may ask for; None: all.
     limit : int, optional
         The most cells that this step may ask for.
+    dropped_rows, dropped_cols : ndarray of int64, optional
+        Lines that no step asks for any more; what is known of them stays.
     seed : int
         The plan's seed, for what must not change from step to step; :meth:`Plan.step` sets it.
     """
@@ -411,19 +427,24 @@ class Situation:
     rows: Indices | None = None
     cols: Indices | None = None
     limit: int | None = None
+    dropped_rows: Indices | None = None
+    dropped_cols: Indices | None = None
     seed: int = 0
 
     @property
     def filtered(self) -> bool:
-        """Whether some lines are left out."""
+        """Whether this step may ask for some lines only."""
         return self.rows is not None or self.cols is not None
 
     def allows(self, rows: Indices, cols: Indices) -> NDArray[np.bool_]:
-        """Tell which entries the filter lets through."""
+        """Tell which entries the filter lets through and nobody dropped."""
         found = np.ones(len(rows), dtype=bool)
         for index, allowed in ((rows, self.rows), (cols, self.cols)):
             if allowed is not None:
                 found &= np.isin(index, allowed)
+        for index, dropped in ((rows, self.dropped_rows), (cols, self.dropped_cols)):
+            if dropped is not None:
+                found &= ~np.isin(index, dropped)
         return found
 
 
@@ -559,8 +580,9 @@ class Plan:
             )
         if not np.all(situation.allows(batch.rows, batch.cols)):
             raise ParameterError(f"a step of {self.name} asks for lines that were left out")
-        cells = {*zip(batch.rows.tolist(), batch.cols.tolist(), strict=True)}
-        if not self.fresh and len(cells) < len(batch):
+        once = batch if batch.arm is None else batch[~np.isin(batch.arm, REPEATS)]
+        cells = {*zip(once.rows.tolist(), once.cols.tolist(), strict=True)}
+        if not self.fresh and len(cells) < len(once):
             raise ParameterError(f"a step of {self.name} asks for an entry twice")
         if not len(batch) and not len(situation.pending) and not situation.filtered:
             raise ParameterError(

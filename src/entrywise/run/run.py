@@ -14,17 +14,17 @@ asks: answers come in any order, and what is pending holds nobody up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from entrywise.budget import Ledger
 from entrywise.exceptions import (
     AnswerError,
-    EntrywiseError,
     Exhausted,
     ParameterError,
     ReplayDiverged,
@@ -63,6 +63,8 @@ class Run:
         What was known and told before, as a table; `known` is put in front of it.
     epoch : int
         Of the study that this run belongs to.
+    out : History, optional
+        What is out with people since an earlier epoch: waited for, but paid for already.
     memory, ledger : optional
         What was answered and spent before, where that is kept elsewhere (a study); used as they are.
     """
@@ -77,6 +79,7 @@ class Run:
         resume: Checkpoint | None = None,
         history: History | None = None,
         epoch: int = 0,
+        out: History | None = None,
         memory: Memory | None = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -89,7 +92,7 @@ class Run:
         self.history = _history(plan, known, history)
         self.epoch = epoch
         self.measured = 0
-        self.failure: EntrywiseError | None = None
+        self.failure: Exception | None = None
         self.checkpoint: Checkpoint | None = resume
         self.checkpoint_at = 0
         self._resumed = resume
@@ -99,6 +102,8 @@ class Run:
         self._stream: Stream | None = None
         self._generator: Asking[Any] | None = None
         self._memory = _memory(plan, self.history) if memory is None else memory
+        self._held = Stock(plan.symmetric)  # each is paid for once
+        _remember(self._held, History.empty() if out is None else out, failed=True)
         self._vain: set[tuple[bytes | None, bytes | None]] = set()  # filters that found nothing
         if plan.streaming:
             self._stream = Stream(self.plan, self.history, epoch)
@@ -264,7 +269,7 @@ class Run:
             self._finish(stop.value)
         except Exhausted as stop:
             self._finish(self._throw(stop))
-        except EntrywiseError as error:  # the plan is dead; its answers stand in the log
+        except Exception as error:  # the plan is dead; its answers stand in the log
             self._sheet, self.failure = None, error
             raise
 
@@ -274,7 +279,9 @@ class Run:
         known = np.zeros(len(batch), dtype=bool)
         if not self.plan.fresh or isinstance(self._memory, Stock):
             known = self._memory.look_up(batch.mode, batch.rows, batch.cols, answers)
-        bill = self.prices.charges(batch, known)
+        out = np.zeros(len(batch), dtype=bool)
+        out[~known] = self._out(batch[~known])
+        bill = self.prices.charges(batch, known | out)
         self.ledger.reserve(float(bill.sum()))
         if known.all():
             self._log.append(Entry(batch, answers))
@@ -282,6 +289,11 @@ class Run:
         self._sheet = Sheet(self.plan)
         self._sheet.add(batch, answers, known, bill)
         return None
+
+    def _out(self, batch: Batch) -> NDArray[np.bool_]:
+        """Tell which positions are out with people since an earlier epoch."""
+        nothing = np.empty(len(batch))
+        return self._held.look_up(batch.mode, batch.rows, batch.cols, nothing)
 
     def _throw(self, reason: Exhausted) -> Result:
         """Tell the plan that the money ran out; it returns its best result so far."""
@@ -319,14 +331,15 @@ class Run:
     @property
     def _left(self) -> float | None:
         """Money that is neither spent nor held, None without a budget."""
-        return None if self.ledger.budget is None else self.ledger.left
+        left = self.ledger.left
+        return None if math.isinf(left) else left
 
     def _make(self, situation: Situation) -> bool:
         """Make one step and tell whether something is asked now, or nothing can be."""
         assert self._stream is not None
         try:
             found = self.plan.step(situation)
-        except EntrywiseError as error:
+        except Exception as error:
             self._sheet, self.failure = None, error
             raise
         if not isinstance(found, Batch):

@@ -127,9 +127,9 @@ def joined(first: Batch, then: Batch) -> Batch:
     """Return two batches of one mode as one; units stay apart, and the report is the later one's."""
     if first.mode != then.mode:
         raise TellError(f"questions of one sheet have one mode, got {first.mode} and {then.mode}")
-    blank: dict[str, Any] = {"unit": -1, "arm": ""}
+    blank: dict[str, Any] = {"unit": -1, "plate": -1, "arm": "", "well": ""}
     extra: dict[str, Any] = {}
-    for name in ("unit", "arm", "probability", "expected", "deviation"):
+    for name in ("unit", "arm", "probability", "expected", "deviation", "plate", "well"):
         parts = [getattr(first, name), getattr(then, name)]
         if parts[0] is None and parts[1] is None:
             continue

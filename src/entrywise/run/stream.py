@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.exceptions import ParameterError, ReplayDiverged
-from entrywise.queries import Batch, History, Plan, Situation
+from entrywise.queries import REPEATS, Batch, History, Plan, Situation
 from entrywise.run.memory import entry_keys
 from entrywise.run.sheet import Sheet
 from entrywise.types import Array, Indices
@@ -69,6 +69,7 @@ class Stream:
             self.sheet.answers,
             mode=np.full(size, batch.mode),
             unit=np.full(size, -1) if batch.unit is None else batch.unit,
+            plate=np.full(size, -1) if batch.plate is None else batch.plate,
             epoch=np.full(size, self.epoch),
             price=self.sheet.bill,
             arm=self._arm[before:],
@@ -167,7 +168,8 @@ class Stream:
 def new_questions(plan: Plan, situation: Situation, batch: Batch) -> NDArray[np.bool_]:
     """Tell which wants of a step are new questions; the others are known, answered or pending.
 
-    A plan that wants fresh measurements asks a new question each time.
+    A plan that wants fresh measurements asks a new question each time, and so do the arms that
+    repeat: controls and replicates of a plate.
     """
     if plan.fresh:
         return np.ones(len(batch), dtype=bool)
@@ -175,7 +177,8 @@ def new_questions(plan: Plan, situation: Situation, batch: Batch) -> NDArray[np.
         entry_keys(plan.symmetric, table.rows, table.cols)[table.mode == batch.mode]
         for table in (situation.facts, situation.pending)
     ]
-    return ~np.isin(entry_keys(plan.symmetric, batch.rows, batch.cols), np.concatenate(there))
+    new = ~np.isin(entry_keys(plan.symmetric, batch.rows, batch.cols), np.concatenate(there))
+    return new if batch.arm is None else new | np.isin(batch.arm, REPEATS)
 
 
 def verify_step(plan: Plan, situation: Situation, batch: Batch | None) -> None:
