@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+
+if TYPE_CHECKING:
+    from entrywise.apply.ranking import Ranking
+    from entrywise.types import Array
 
 
 def rank(
@@ -15,7 +19,15 @@ def rank(
         typer.Argument(help="Comparisons: a .csv or .tsv (.gz) with winner, loser; - is stdin."),
     ],
     method: Annotated[str, typer.Option(help="bradley-terry or spectral.")] = "bradley-terry",
-    prior: Annotated[float, typer.Option(help="Wins added each way to every pair that met.")] = 0.1,
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="Spread of the scores before any game: auto (learned), none or a number."
+        ),
+    ] = "auto",
+    errors: Annotated[
+        str, typer.Option(help="What is independent: games, or only pairs (of the same two).")
+    ] = "games",
     level: Annotated[
         float, typer.Option(help="Chance with which a score lies in its interval.")
     ] = 0.95,
@@ -28,7 +40,8 @@ def rank(
 ) -> None:
     """Rank items from who beat whom: rank, item, score, low, high, wins, losses, component.
 
-    Items that were never compared, not even through others, are ranked apart: one component each.
+    Items that were never compared, not even through others, are ranked apart: one component each. `entrywise rank next`
+    says who should meet next.
 
     Example: entrywise rank games.csv --winner better --loser worse
     """
@@ -40,7 +53,7 @@ def rank(
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
     (won, lost), taken = read_columns(file, (("winner", WINNER), ("loser", LOSER)), (winner, loser))
     try:
-        found = fit(won, lost, method=method, prior=prior)  # type: ignore[arg-type]
+        found = fit(won, lost, method=method, prior=spread_of(prior), errors=errors)  # type: ignore[arg-type]
     except DataError as error:
         raise type(error)(f"{file}: {error}") from None
     if not quiet:
@@ -55,11 +68,33 @@ def rank(
         for key in ("never lost", "never won"):
             if found.report[key]:
                 say(f"{found.report[key]} items {key}: how far they stand off rests on the prior.")
-    low, high = found.interval(level)
+    low, high = ends_of(found, level)
     rows, place, last = [], 0, -1
     for k, name in enumerate(found.items.tolist()):
         place = place + 1 if found.component[k] == last else 1
         last = int(found.component[k])
-        numbers = (round(float(x), 6) + 0.0 for x in (found.score[k], low[k], high[k]))
+        three = (found.score[k], low[k], high[k])
+        numbers = (None if x != x else round(float(x), 6) + 0.0 for x in three)
         rows.append((place, name, *numbers, int(found.wins[k]), int(found.losses[k]), last))
     emit(("rank", "item", "score", "low", "high", "wins", "losses", "component"), rows, format)
+
+
+def spread_of(prior: str) -> float | str | None:
+    """Return what --prior says: auto, none, or a number."""
+    from entrywise.exceptions import ParameterError
+
+    if prior in ("auto", "none"):
+        return "auto" if prior == "auto" else None
+    try:
+        return float(prior)
+    except ValueError:
+        raise ParameterError(f"--prior must be auto, none or a number, got {prior!r}") from None
+
+
+def ends_of(found: Ranking, level: float) -> tuple[Array, Array]:
+    """Return the ends of the scores' intervals; the spectral method has none."""
+    if found.report["method"] == "spectral":
+        nothing = found.score * float("nan")
+        return nothing, nothing
+    interval = found.interval(level)
+    return interval.low, interval.high
