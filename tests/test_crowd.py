@@ -22,7 +22,7 @@ from entrywise.apply.crowd import (
 from entrywise.apply.crowd import dawid_skene as ds
 from entrywise.apply.crowd.agreement import agreement, rank_one_skills
 from entrywise.apply.crowd.answers import CrowdAnswers
-from entrywise.apply.crowd.confidence import check_gold
+from entrywise.apply.crowd.confidence import wrong_labels
 from entrywise.cli.app import app
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.linalg import _jit_crowd as jit
@@ -314,8 +314,8 @@ def test_the_share_of_wrong_labels_lies_in_its_interval():
         sure = rng.uniform(0.5, 1.0, 2000)
         right = rng.random(2000) < np.where(np.arange(2000) % 2, sure, 1.2 - sure)
         some = rng.choice(2000, 50, replace=False)
-        check = check_gold(sure[some], right[some], sure)
-        inside.append(check.low <= 1 - right.mean() <= check.high)
+        told = wrong_labels(sure[some], right[some], sure)
+        inside.append(told.low <= 1 - right.mean() <= told.high)
     assert 0.91 <= np.mean(inside) <= 0.98
 
 
@@ -360,6 +360,8 @@ def test_next_labels_know_new_items_and_refuse():
     told = next_labels(item, worker, label, limit=3, among=[1000, 1001, 1002, 0])
     assert set(told.item.tolist()) == {1000, 1001, 1002}
     assert len(next_labels(item, worker, label, limit=100).item) == 100
+    alone = next_labels([1, 2, 3], list("abc"), list("xyx"), limit=2)  # no item has two answers yet
+    assert len(set(alone.item.tolist())) == 2
     with pytest.raises(ParameterError, match="limit must be"):
         next_labels(item, worker, label, limit=0)
     with pytest.raises(DataError, match="among must name"):
@@ -614,3 +616,28 @@ def test_command_tells_what_the_truth_cannot(tmp_path):
     assert "must have one truth" in str(
         CliRunner().invoke(app, ["crowd", answers, "--truth", twice]).exception
     )
+
+
+def test_next_labels_and_gold_from_the_shell(tmp_path):
+    item, worker, label, truth = crowd(1, n=80, votes=3)
+    rows = [
+        f"i{i},w{w},{'yes' if x else 'no'}" for i, w, x in zip(item, worker, label, strict=True)
+    ]
+    (tmp_path / "labels.csv").write_text("\n".join(["item,worker,label", *rows]))
+    said = [f"i{i},{'yes' if truth[i] else 'no'}" for i in range(30)]
+    (tmp_path / "gold.csv").write_text("\n".join(["item,truth", *said]))
+    (tmp_path / "pool.csv").write_text("worker,price\nw0,1\nw1,2.5\nfresh,1\n")
+    (tmp_path / "more.csv").write_text("item\ni3\nnew-1\nnew-2\n")
+    labels, gold = str(tmp_path / "labels.csv"), str(tmp_path / "gold.csv")
+    run = CliRunner().invoke(app, ["crowd", labels, "--gold", gold])
+    assert run.exit_code == 0, run.output
+    assert "By 30 gold items" in run.stderr
+    run = CliRunner().invoke(app, ["crowd", "next", labels, "--limit", "5"])
+    assert run.exit_code == 0, run.output
+    assert run.stdout.splitlines()[0] == "item,worker,gain"
+    assert len(run.stdout.splitlines()) == 6
+    pool = ["--workers", str(tmp_path / "pool.csv"), "--items", str(tmp_path / "more.csv")]
+    run = CliRunner().invoke(app, ["crowd", "next", labels, "--limit", "5", *pool])
+    named = [line.split(",") for line in run.stdout.splitlines()[1:]]
+    assert {x for x, _, _ in named} <= {"i3", "new-1", "new-2"}
+    assert {w for _, w, _ in named} <= {"w0", "w1", "fresh"}

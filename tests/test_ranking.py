@@ -374,3 +374,19 @@ def test_command(tmp_path):
     assert "no chain of wins" in str(run.exception)
     run = CliRunner().invoke(app, ["rank", str(file), "--level", "7"])
     assert "--level must be" in str(run.exception)
+    run = CliRunner().invoke(app, ["rank", str(file), "--method", "spectral"])
+    assert run.stdout.splitlines()[1].split(",")[3:5] == ["", ""]
+
+
+def test_next_pairs_from_the_shell(tmp_path):
+    file = tmp_path / "games.csv"
+    file.write_text("winner,loser\nann,bob\nann,bob\nbob,ann\nbob,cat\nxyz,uvw\n")
+    run = CliRunner().invoke(app, ["rank", "next", str(file), "--limit", "3"])
+    assert run.exit_code == 0, run.output
+    lines = run.stdout.splitlines()
+    assert lines[0] == "first,second,chance,gain"
+    assert len(lines) == 4
+    assert {"xyz", "uvw"} & set(lines[1].split(",")[:2])  # the two parts are joined first
+    run = CliRunner().invoke(app, ["rank", "next", str(file), "--goal", "best"])
+    assert "--goal must be all or a number" in str(run.exception)
+    assert "entrywise rank next" in CliRunner().invoke(app, ["rank", "--help"]).output

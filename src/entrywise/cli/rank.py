@@ -45,15 +45,14 @@ def rank(
 
     Example: entrywise rank games.csv --winner better --loser worse
     """
-    from entrywise.apply._tables import LOSER, WINNER, read_columns
     from entrywise.apply.ranking import rank as fit
     from entrywise.exceptions import DataError, ParameterError
 
     if not 0 < level < 1:
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
-    (won, lost), taken = read_columns(file, (("winner", WINNER), ("loser", LOSER)), (winner, loser))
+    won, lost, counts, taken = compared(file, winner, loser)
     try:
-        found = fit(won, lost, method=method, prior=spread_of(prior), errors=errors)  # type: ignore[arg-type]
+        found = fit(won, lost, counts=counts, method=method, prior=spread_of(prior), errors=errors)  # type: ignore[arg-type]
     except DataError as error:
         raise type(error)(f"{file}: {error}") from None
     if not quiet:
@@ -98,3 +97,13 @@ def ends_of(found: Ranking, level: float) -> tuple[Array, Array]:
         return nothing, nothing
     interval = found.interval(level)
     return interval.low, interval.high
+
+
+def compared(
+    file: str, winner: str | None, loser: str | None
+) -> tuple[list[str], list[str], list[float] | None, list[str]]:
+    """Return winners, losers, how often (None: once each), and the columns taken."""
+    from entrywise.apply._tables import LOSER, WINNER, read_columns
+
+    (won, lost), taken = read_columns(file, (("winner", WINNER), ("loser", LOSER)), (winner, loser))
+    return won, lost, None, taken

@@ -21,20 +21,12 @@ from entrywise.exceptions import DataError
 from entrywise.types import Array, Indices
 
 TESTED = 10_000  # answers set aside to choose the exponent of the confidence
-POWERS = (
-    1.0,
-    0.85,
-    0.7,
-    0.55,
-    0.4,
-    0.3,
-    0.2,
-    0.1,
-)  # all are tried: the score may have several peaks
-TOGETHER = (
-    0.15  # how far workers' evidence hangs together: least calibration error over ten public sets
-)
-SHIFT, TURN = 1.0, 0.5  # how far gold is expected to move log odds, and to stretch them: deviations
+# exponents, all of which are tried: the score may have several peaks
+POWERS = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1)
+# How far workers' evidence hangs together, and the share of items that fool the crowd: least calibration error over ten
+# public sets. How far gold may move the logarithm of the power and the log odds of that share: deviations.
+TOGETHER, FOOLED = 0.12, 0.03
+TURN, SHIFT = 0.7, 1.5
 FEWEST = 10  # gold items below which they measure nothing
 CERTAIN = 1e-9  # a chance of error is told no smaller
 
@@ -73,13 +65,28 @@ def tempered(answers: CrowdAnswers, q: Array, power: float) -> Array:
 
 
 @dataclass(frozen=True)
-class GoldCheck:
-    """What gold items say: the map of log odds, and the share of labels that are wrong, with its 95 % interval."""
+class Reading:
+    """How a posterior is to be read: to a power, and with a share of items that fool the crowd.
+
+    .. math:: q'_c = (1 - \\epsilon)\\, q_c^b / \\textstyle\\sum q^b + \\epsilon / k
+    """
+
+    power: float = 1.0
+    fooled: float = FOOLED
+
+    def of(self, q: Array) -> Array:
+        """Return the posterior so read, shape (n, k)."""
+        found = q if self.power == 1.0 else q**self.power
+        found = found / found.sum(axis=1, keepdims=True)
+        return np.asarray((1.0 - self.fooled) * found + self.fooled / q.shape[1])
+
+
+@dataclass(frozen=True)
+class WrongLabels:
+    """The share of labels that are wrong, with its 95 % interval, from so many gold items."""
 
     items: int
-    shift: float
-    stretch: float
-    error: float
+    share: float
     low: float
     high: float
 
@@ -98,46 +105,39 @@ def gold_places(answers: CrowdAnswers, gold: Mapping[Any, Any]) -> tuple[Indices
     return np.array([place[item] for item in known], np.int64), np.array(truth, np.int64)
 
 
-def check_gold(confidence: Array, right: NDArray[np.bool_], all_confidence: Array) -> GoldCheck:
-    r"""Return how confidence is to be read, from gold items where the label was `right` or not.
+def read_gold(q: Array, best: Indices, right: NDArray[np.bool_]) -> Reading:
+    r"""Return the likeliest reading of posteriors `q` of gold items whose label `best` was right or not.
 
-    Log odds x become :math:`a + b x`, the likeliest a and b under :math:`a \sim N(0, 1)`, :math:`b \sim N(1, 1/4)`: 40 items move them
-    only as far as they can. The share of wrong labels is what the confidence says of all items plus what gold
-    items correct in it (prediction-powered: unbiased however wrong the confidence is).
+    The power is taken near 1, the share of items that fool the crowd near the usual one: 40 items move them only as far as
+    they can.
     """
     from scipy.optimize import minimize
 
-    x, sign = _log_odds(confidence), np.where(right, 1.0, -1.0)
+    at = np.arange(len(q)), best
 
-    def loss(ab: Array) -> tuple[float, Array]:
-        z = sign * (ab[0] + ab[1] * x)
-        slope = -sign / (1.0 + np.exp(z))
-        off = np.array([ab[0] / SHIFT, (ab[1] - 1.0) / TURN])
-        value = float(np.logaddexp(0.0, -z).sum() + 0.5 * off @ off)
-        return value, np.array([slope.sum(), slope @ x]) + off / np.array([SHIFT, TURN])
+    def loss(x: Array) -> float:
+        reading = Reading(float(np.exp(x[0])), float(1.0 / (1.0 + np.exp(-x[1]))))
+        p = np.clip(reading.of(q)[at], CERTAIN, 1.0 - CERTAIN)
+        off = np.array([x[0] / TURN, (x[1] - usual) / SHIFT])
+        return float(-np.log(np.where(right, p, 1.0 - p)).sum() + 0.5 * off @ off)
 
-    a, b = minimize(loss, np.array([0.0, 1.0]), jac=True, method="BFGS").x
-    doubt, all_doubt = 1.0 - confidence, 1.0 - all_confidence[~np.isnan(all_confidence)]
-    surplus = ~right - doubt
-    error = float(all_doubt.mean() + surplus.mean())
-    spread = np.sqrt(surplus.var(ddof=1) / len(right) + all_doubt.var() / len(all_doubt))
-    low, high = np.clip([error - 1.96 * spread, error + 1.96 * spread], 0.0, 1.0)
-    return GoldCheck(len(right), float(a), float(max(b, 0.0)), error, float(low), float(high))
+    usual = np.log(FOOLED / (1.0 - FOOLED))
+    x = minimize(loss, np.array([0.0, usual]), method="Nelder-Mead").x
+    return Reading(float(np.exp(x[0])), float(1.0 / (1.0 + np.exp(-x[1]))))
 
 
-def read_by(check: GoldCheck, q: Array) -> Array:
-    """Return the posterior with the log odds of its likeliest class moved as gold says, shape (n, k)."""
-    best = q.argmax(axis=1)[:, None]
-    top = np.take_along_axis(q, best, axis=1)
-    moved = 1.0 / (1.0 + np.exp(-(check.shift + check.stretch * _log_odds(top))))
-    least = 1.0 / q.shape[1]  # the likeliest stays the likeliest
-    moved = np.maximum(moved, least)
-    rest = (1.0 - moved) / np.maximum(1.0 - top, CERTAIN)
-    found = q * rest
-    np.put_along_axis(found, best, moved, axis=1)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+def wrong_labels(sure: Array, right: NDArray[np.bool_], all_sure: Array) -> WrongLabels:
+    """Return the share of wrong labels, from the confidence in gold items, whether they were right, and in all items.
 
-
-def _log_odds(p: Array) -> Array:
-    p = np.clip(p, CERTAIN, 1.0 - CERTAIN)
-    return np.asarray(np.log(p) - np.log1p(-p))
+    What the confidence says of all items, plus what gold items correct in it (prediction-powered): unbiased however
+    wrong the confidence is. Two more items, one right and one wrong, widen the interval, so that 40 without an error
+    do not prove that there is none.
+    """
+    all_doubt = 1.0 - all_sure[~np.isnan(all_sure)]
+    surplus = ~right - (1.0 - sure)
+    share = float(all_doubt.mean() + surplus.mean())
+    doubt = float((1.0 - sure).mean())
+    wider = np.r_[surplus, 1.0 - doubt, -doubt]
+    spread = np.sqrt(wider.var(ddof=1) / len(wider) + all_doubt.var() / len(all_doubt))
+    low, high = np.clip([share - 1.96 * spread, share + 1.96 * spread], 0.0, 1.0)
+    return WrongLabels(len(right), min(max(share, 0.0), 1.0), float(low), float(high))

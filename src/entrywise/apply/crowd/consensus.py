@@ -13,12 +13,13 @@ from entrywise.apply.crowd.agreement import SHRINK, Skills, rank_one_skills
 from entrywise.apply.crowd.answers import CrowdAnswers, Repeats
 from entrywise.apply.crowd.choice import TABLE_LIMIT, choose, refit
 from entrywise.apply.crowd.confidence import (
-    GoldCheck,
-    check_gold,
+    Reading,
+    WrongLabels,
     gold_places,
     leave_out,
-    read_by,
+    read_gold,
     tempered,
+    wrong_labels,
 )
 from entrywise.apply.crowd.dawid_skene import CrowdFit, coin_step, fit_coin, fit_full, fit_vote
 from entrywise.apply.crowd.skills import kinds_of, skills_of
@@ -134,7 +135,7 @@ def consensus(
     The prior :math:`\alpha` common to all workers is learned, so that with few answers a worker the labels go to the
     majority vote's and do not fall below it. Expectation-maximisation starts at the vote and at rank-one skills,
     and the higher evidence is kept. Confidence is tempered: the exponent, at most 1, with which everyone else's
-    posterior best predicts each answer, and no more than :math:`1/(1 + 0.15 (v - 1))` for v answers: what they cannot show, the
+    posterior best predicts each answer, and no more than :math:`1/(1 + 0.12 (v - 1))` for v answers: what they cannot show, the
     errors that workers make together, is taken as usual on ten public sets; `gold` measures it for this crowd.
 
     References
@@ -168,17 +169,18 @@ def _consensus(
     power = leave_out(data, fit)
     best = data.likeliest(fit.q)
     items = np.arange(len(best))
-    q = tempered(data, fit.q, power)
+    firm = tempered(data, fit.q, power)
+    q = Reading().of(firm)
     confidence = _trusted(data, rank_one, q[items, best])
     report = {"evidence": evidence, "temper": power}
     if checked is not None:
         places, truth = checked
-        told = ~np.isnan(confidence[places])
         right = best[places] == truth
-        check = check_gold(confidence[places][told], right[told], confidence)
-        q = read_by(check, q)
+        told = ~np.isnan(confidence[places])
+        places, right = places[told], right[told]
+        report |= _told_by_gold(wrong_labels(confidence[places], right, confidence))
+        q = read_gold(firm[places], best[places], right).of(firm)
         confidence = _trusted(data, rank_one, q[items, best])
-        report |= _told_by_gold(check)
     skills = skills_of(data, fit, q, rank_one)
     kinds = kinds_of(skills, data)
     report = _report(data, fit, rank_one, kinds) | report
@@ -207,12 +209,12 @@ def _trusted(data: CrowdAnswers, rank_one: Skills, confidence: Array) -> Array:
     return np.where(judged > 0, confidence, np.nan)
 
 
-def _told_by_gold(check: GoldCheck) -> dict[str, float]:
+def _told_by_gold(wrong: WrongLabels) -> dict[str, float]:
     return {
-        "gold items": check.items,
-        "wrong labels": check.error,
-        "wrong labels, low": check.low,
-        "wrong labels, high": check.high,
+        "gold items": wrong.items,
+        "wrong labels": wrong.share,
+        "wrong labels, low": wrong.low,
+        "wrong labels, high": wrong.high,
     }
 
 

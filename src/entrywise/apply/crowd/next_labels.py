@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from entrywise.apply.crowd.answers import CrowdAnswers, Repeats
 from entrywise.apply.crowd.confidence import TOGETHER
-from entrywise.apply.crowd.consensus import Consensus, consensus
+from entrywise.apply.crowd.consensus import consensus
 from entrywise.apply.crowd.dawid_skene import table_counts
 from entrywise.apply.names import Names, flat_names
 from entrywise.exceptions import DataError, ParameterError
@@ -26,6 +26,7 @@ from entrywise.types import Array, Indices
 
 FIRM = 5.0  # answers that the crowd's pooled table weighs in a worker's, for each true class
 LOOK = 4  # times the limit: items, the most doubtful, for which every worker is looked at
+USUAL = 0.5  # weight of the only answer of an item, where no item has two
 ANYONE = ""  # the worker named where there is no choice
 
 
@@ -75,9 +76,13 @@ def next_labels(
     if limit < 1:
         raise ParameterError(f"limit must be at least 1, got {limit}")
     answers = CrowdAnswers.of(items, workers, labels, classes, repeats)
-    found = consensus(items, workers, labels, classes=classes, repeats=repeats, gold=gold)
-    names, q, votes, place = _asked_about(answers, found, among)
-    tables, usual = _tables(answers, found.probabilities)
+    if answers.shared.any():
+        known = {"classes": classes, "repeats": repeats, "gold": gold}
+        posterior = consensus(items, workers, labels, **known).probabilities  # type: ignore[arg-type]
+    else:  # nobody can be judged yet
+        posterior = USUAL * answers.votes + (1.0 - USUAL) / len(answers.classes)
+    names, q, votes, place = _asked_about(answers, posterior, among)
+    tables, usual = _tables(answers, posterior)
     worth = _worth(q, usual) * _fresh(votes)
     order = np.argsort(-worth, kind="stable")
     if offered is None:
@@ -89,19 +94,19 @@ def next_labels(
 
 
 def _asked_about(
-    answers: CrowdAnswers, found: Consensus, among: ArrayLike | None
+    answers: CrowdAnswers, posterior: Array, among: ArrayLike | None
 ) -> tuple[Names, Array, Array, Indices]:
     """Return the items that may be labelled, their posteriors, their answers, and their places (-1: new)."""
     votes = np.diff(answers.start).astype(np.float64)
     if among is None:
-        return answers.items, found.probabilities, votes, np.arange(len(answers.items))
+        return answers.items, posterior, votes, np.arange(len(answers.items))
     names = flat_names(among, "among")
     if not len(names):
         raise DataError("among must name an item that may be labelled; it is empty")
     known = {x: i for i, x in enumerate(answers.items.tolist())}
     place = np.array([known.get(x, -1) for x in names.tolist()], np.int64)
     new = place < 0
-    q = np.where(new[:, None], found.probabilities.mean(axis=0), found.probabilities[place])
+    q = np.where(new[:, None], posterior.mean(axis=0), posterior[place])
     return names, q, np.where(new, 0.0, votes[place]), place
 
 
