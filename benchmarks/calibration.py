@@ -15,8 +15,9 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from _shared import Bars, show
-from entrywise.apply.crowd import consensus, next_labels
+from entrywise.apply.crowd import consensus, majority_vote, next_labels
 from entrywise.apply.ranking import next_pairs, rank
+from entrywise.exceptions import NotIdentifiable
 
 warnings.filterwarnings("ignore")
 SEED = 22_11_16
@@ -303,8 +304,12 @@ def accuracy_curve(data, rng, choose):
 
 def accuracy(item, worker, label, truth):
     """Share of all items whose label is right; an item without labels is wrong."""
-    found = consensus(item, worker, label, classes=np.unique(label))
-    said = dict(zip(found.items.tolist(), found.labels.tolist(), strict=True))
+    try:
+        found = consensus(item, worker, label, classes=np.unique(label))
+        items, labels = found.items, found.labels
+    except NotIdentifiable:  # no item has two answers yet
+        items, labels, _ = majority_vote(item, worker, label)
+    said = dict(zip(items.tolist(), labels.tolist(), strict=True))
     return np.mean([said.get(x) == c for x, c in truth.items()])
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.special import stdtrit
 from typer.testing import CliRunner
 
 from entrywise.apply.ranking import Ranking, bradley_terry, deviations, next_pairs, rank
@@ -178,7 +179,8 @@ def test_deviations_and_differences_equal_the_pseudo_inverse(prior):
     np.testing.assert_allclose(found.deviation, np.sqrt(np.diag(C)), rtol=1e-8)
     _, low, high = found.compare(found.items[0], found.items[4], 0.9)
     logit = np.log([low / (1 - low), high / (1 - high)])
-    width = 2 * 1.6448536 * np.sqrt(C[0, 0] + C[4, 4] - 2 * C[0, 4])
+    z = stdtrit(n - 1, 0.95) if prior == "auto" else 1.6448536
+    width = 2 * z * np.sqrt(C[0, 0] + C[4, 4] - 2 * C[0, 4])
     assert np.diff(logit)[0] == pytest.approx(width, rel=1e-6)
 
 

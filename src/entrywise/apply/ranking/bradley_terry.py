@@ -17,12 +17,13 @@ from entrywise.types import Array, Indices
 
 DENSE = 600  # items up to which covariances come from a dense inverse,
 SKETCHED = 20_000  # beyond, from so many solves times 1 / items, three at least
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)  # for means over a difference's posterior
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(9)  # for means over a difference's posterior
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 USUAL, FIRM = 1.0, 1.0  # the prior of the spread: log odds of order 1, weighing as much as one item
 LONGEST = 3.0  # log odds that a score may move in a step
 STEPS = 300  # at most; 10 to 50 are usual
-SETTLED = 1e-4  # change of scores, and of the logarithm of the spread, at which it ends
+SETTLED = 1e-4  # change of scores, and of the logarithm of the spread, at which it ends,
+COARSE = 1e-3  # and where variances are sketched
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,14 @@ def posterior(games: Games, prior: float | None, ties: bool) -> ScoreFit:
         ground = Grounded(n, i, j, weight, spread)
         R, trace = _variances(ground, plain, part)
         move = plain.center(ground.divergence(surplus) - score / spread**2)
-        move = ground.solve(move)
+        move = ground.solve(move, 1e-5)  # what is left over comes back in the next step
         score = score + move * min(1.0, LONGEST / max(float(np.abs(move).max()), 1e-300))
         change = float(np.abs(move).max())
         if prior is None:
             better = (float(score @ score) + trace + FIRM * USUAL**2) / (free + FIRM)
             spread, before = better / spread, spread  # twice as far as the step says
             change = max(change, abs(np.log(spread / before)))
-        if change < SETTLED:
+        if change < (SETTLED if n <= DENSE else COARSE):
             break
     weight, surplus, nu = _expected(games, score, R, nu)
     return ScoreFit(score, weight, surplus, float(spread), nu, step)

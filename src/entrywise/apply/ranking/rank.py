@@ -80,7 +80,7 @@ class Ranking(Result):
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return where each score lies with chance `level`, the component's mean being fixed."""
-        z = _quantile(level)
+        z = self._quantile(level)
         return Interval(self.score - z * self.deviation, self.score + z * self.deviation)
 
     def compare(self, a: Any, b: Any, level: float = 0.95) -> tuple[float, float, float]:
@@ -94,11 +94,23 @@ class Ranking(Result):
         gap, variance = float(self.score[i] - self.score[j]), 0.0
         if i != j:
             variance = variance_of_difference(self.curvature, self.scatter, i, j)
-        reach = _quantile(level) * np.sqrt(variance)
+        reach = self._quantile(level) * np.sqrt(variance)
         low, middle, high = (
             float(1.0 / (1.0 + np.exp(-x))) for x in (gap - reach, gap, gap + reach)
         )
         return middle, low, high
+
+    def _quantile(self, level: float) -> float:
+        """Deviations on either side; Student's where the spread is learned, from as many items as there are."""
+        from scipy.special import ndtri, stdtrit
+
+        if not 0 < level < 1:
+            raise ParameterError(f"level must be between 0 and 1, got {level}")
+        tail = (1.0 + level) / 2.0
+        if not self.report["spread learned"]:
+            return float(ndtri(tail))
+        free = len(self.items) - int(self.report["components"])
+        return float(stdtrit(max(free, 1), tail))
 
     def _place(self, name: Any) -> int:
         at = np.flatnonzero(self.items == name)
@@ -178,7 +190,8 @@ def rank(
     names, games = _games(winners, losers, counts, tied)
     fit = _fit(names, games, method, prior, ties)
     scatter = _scatter(games, fit, method, errors)
-    return _in_order(names, games, fit, scatter, method)
+    learned = method == "bradley-terry" and isinstance(prior, str)
+    return _in_order(names, games, fit, scatter, {"method": method, "spread learned": learned})
 
 
 def _refuse_options(method: str, prior: Any, ties: str, errors: str) -> None:
@@ -282,7 +295,9 @@ def _scatter(games: Games, fit: ScoreFit, method: Method, errors: Errors) -> Arr
     return np.asarray((fit.surplus / (1.0 - pull)) ** 2)
 
 
-def _in_order(names: Names, games: Games, fit: ScoreFit, scatter: Array, method: Method) -> Ranking:
+def _in_order(
+    names: Names, games: Games, fit: ScoreFit, scatter: Array, chosen: dict[str, Any]
+) -> Ranking:
     """Sort by component and score, and say what was found."""
     n, i, j = games.n, games.i, games.j
     graph = Laplacian(n, i, j, fit.weight)
@@ -299,7 +314,7 @@ def _in_order(names: Names, games: Games, fit: ScoreFit, scatter: Array, method:
     losses = np.bincount(i, games.lost, n) + np.bincount(j, games.won, n)
     ties = np.bincount(i, games.tied, n) + np.bincount(j, games.tied, n)
     report = {
-        "method": method,
+        **chosen,
         "pairs": len(i),
         "comparisons": float(games.played.sum()),
         "ties": float(games.tied.sum()),
@@ -346,11 +361,3 @@ def _refuse_unbeaten(names: Names, games: Games) -> None:
             f"no chain of wins leads from {str(names[down])!r} back to {str(names[up])!r}, so their "
             "difference has no finite estimate; let prior be auto, or give one more comparison the other way"
         )
-
-
-def _quantile(level: float) -> float:
-    from scipy.special import ndtri
-
-    if not 0 < level < 1:
-        raise ParameterError(f"level must be between 0 and 1, got {level}")
-    return float(ndtri((1.0 + level) / 2.0))
