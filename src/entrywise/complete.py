@@ -15,7 +15,8 @@ import numpy as np
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.intervals import conformal
 from entrywise.observations import Observations
-from entrywise.passive import log_least_squares, low_rank
+from entrywise.passive.log_least_squares import log_least_squares
+from entrywise.passive.low_rank import low_rank
 from entrywise.results import LowRank
 from entrywise.types import Array, Seed, generator
 
@@ -23,10 +24,8 @@ MARGIN = 0.98  # rank one must have at most this share of low_rank's held-out er
 FEW = 500  # observations below which methods are compared by folds instead of on one tenth
 FOLDS = 5
 IN_UNITS = ("penalty", "max_error", "weights", "low", "high", "start")  # in the unit of the values
-LINE_BYTES, ENTRY_BYTES = (
-    100,
-    50,
-)  # least that a line and an entry take, measured at rank 0; see tests
+LINE_BYTES = 48  # least that a line takes at rank 0, its covariance not counted; measured
+ENTRY_BYTES = 40  # least that a known entry takes; measured
 COPIES = 2  # of a line's covariance while the components are turned
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
@@ -107,8 +106,8 @@ def check_memory(seen: Observations, rank: int = 0) -> None:
     if need > have:
         m, n = seen.shape
         raise DataError(
-            f"completing {m} x {n} from {len(seen)} known entries needs at least {need / 1e9:.3g} GB and this machine has "
-            f"{have / 1e9:.3g} GB; number the rows and columns that occur one after the other, or label them"
+            f"completing {m} x {n} from {len(seen)} known entries needs at least {need / 1e9:,.0f} GB and this machine has "
+            f"{have / 1e9:,.0f} GB; number the rows and columns that occur one after the other, or label them"
         )
 
 
