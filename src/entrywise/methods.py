@@ -86,12 +86,12 @@ METHODS: tuple[Method, ...] = (
         {"rank": 2, "penalty": 0.1}, "known_entries",
     ),
     Method(
-        "rank-one", "passive.log_least_squares:log_least_squares", "passive", "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1, refined",
+        "rank-one", "passive.rank_one:rank_one", "passive", "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1, refined",
         "minimax for small noise; entries that nothing determines stay NaN", {}, "multiplicative_table",
     ),
     Method(
         "log-least-squares", "passive.log_least_squares:log_least_squares", "passive",
-        "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1", "the same as rank-one", {}, "multiplicative_table",
+        "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1", "minimax for small noise; rank-one goes on from it to the least squared error", {}, "multiplicative_table",
     ),
     Method(
         "projected-eigenvector", "passive.projected_eigenvector:projected_eigenvector", "passive",
