@@ -29,11 +29,16 @@ from entrywise.queries import Prices
 
 SEEDS = (0, 1, 2)
 TOLERANCE = 1e-10
-RENAMED = {"epochs": "rounds"}  # parameters of the large examples, as the newer source calls them
+RENAMED = {
+    "epochs": "rounds",
+    "k": "rank",
+}  # parameters of the large examples, as the newer source calls them
 TWO_COST = {"shape": (60, 45), "prices": Prices(column=12), "budget": 900, "rng": 3}
 NOISE = {"noise": {"column": 0.3, "entry": 0.05}}
 LARGER = {  # the second size: what the small examples leave out (blocks, growth, calibration, many rounds)
     "adaptive-nystrom": {"n": 150, "rng": 3},
+    "literal-adaptive-nystrom": {"n": 150},
+    "literal-stochastic-nystrom": {"n": 30, "rank": 3, "epsilon": 0.9, "budget": 9000, "rng": 3},
     "stochastic-nystrom": {"n": 30, "rank": 3, "budget": 9000, "rng": 3},
     "noisy-cur": TWO_COST | NOISE,
     "literal-noisy-cur": TWO_COST | {"columns": 20},

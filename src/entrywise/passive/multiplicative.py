@@ -288,7 +288,9 @@ class MultiplicativeFit:
         p = graph.potentials(np.log(size))  # 2  L p = div(w log |a|)
         self.iterations = graph.iterations
         sign = np.ones(m + n)
-        if (a < 0).any():  # 1  signs, along the tree of the largest entries
+        if (
+            a < 0
+        ).any():  #    signs, along the tree of the largest entries; the paper's are positive
             flips = by_size.walk((a < 0).astype(np.float64))
             sign = 1.0 - 2.0 * (np.rint(flips) % 2)
         with np.errstate(over="ignore"):
