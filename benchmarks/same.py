@@ -203,6 +203,11 @@ def away(old, new) -> float:
     return 0.0 if old == new else np.inf
 
 
+def one_style(report: dict) -> dict:
+    """Return a report with keys in lower case and underscores, as they are written now."""
+    return {key.lower().replace(" ", "_"): value for key, value in report.items()}
+
+
 def compare(before: str, after: str) -> int:
     """Print what differs; return how many differences are above the tolerance."""
     old, new = json.loads(Path(before).read_text()), json.loads(Path(after).read_text())
@@ -213,15 +218,14 @@ def compare(before: str, after: str) -> int:
             continue
         worst = 0.0
         for what in sorted(old[key].keys() | new[key].keys()):
-            gap = (
-                away(old[key][what], new[key][what])
-                if what in old[key] and what in new[key]
-                else np.inf
-            )
             if what == "report":
+                old[key]["report"] = one_style(old[key]["report"])
+                new[key]["report"] = one_style(new[key]["report"])
                 lost = sorted(old[key]["report"].keys() ^ new[key]["report"].keys())
                 if lost:
                     print(f"{key}: report keys that are in one alone: {', '.join(lost)}")
+            both = what in old[key] and what in new[key]
+            gap = away(old[key][what], new[key][what]) if both else np.inf
             if gap > 0:
                 print(f"{key}: {what} differs by {gap:.1e}")
             worst = max(worst, gap)

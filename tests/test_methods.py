@@ -26,7 +26,7 @@ def test_every_row_is_found_under_its_public_name(method):
 
 def test_an_unknown_method_is_refused_with_the_list():
     with pytest.raises(
-        ParameterError, match="no active method is called 'nothing'; there are .*noisy-cur"
+        ParameterError, match=r"no active method is called 'nothing'; there are .*noisy-cur"
     ):
         get("nothing", "active")
     with pytest.raises(ParameterError, match="no method is called"):
