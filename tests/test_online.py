@@ -102,6 +102,7 @@ def test_symmetric_same_as_literal(gamma, slack, noise):
     np.testing.assert_array_equal(found, literal_symmetric(25, 30, trials, gamma, slack))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gamma", "slack", "noise"), [(0.5, 0.0, 0.2), (2.0, 0.0, 0.1), (1.0, 0.1, 0.0)]
 )
@@ -359,7 +360,7 @@ def test_bad_streams_and_files(tmp_path):
     with pytest.raises(ParameterError, match="equally long"):
         MatrixWinnow().follow([0, 1], [0, 1], [1])
     (tmp_path / "no.npz").write_bytes(b"not an archive")
-    with pytest.raises(DataError, match="must be a learner"):
+    with pytest.raises(DataError, match="must hold a learner"):
         Learner.load(tmp_path / "no.npz")
     MatrixWinnow().save(tmp_path / "yes.npz")
     with pytest.raises(DataError, match="holds a MatrixWinnow"):

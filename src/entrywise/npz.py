@@ -6,6 +6,7 @@ import io
 import json
 import os
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,18 +40,18 @@ def unpack(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the plain values and the arrays of what :func:`pack` made; `what` names it where it cannot be read."""
     name = "the bytes" if isinstance(source, bytes) else str(source)
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
-        with np.load(
-            io.BytesIO(source) if isinstance(source, bytes) else source, allow_pickle=False
-        ) as file:
-            arrays = {key: file[key] for key in file.files}
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is no npz file")
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = {key: stored[key] for key in stored.files}
         plain = json.loads(str(arrays.pop(_PLAIN, "{}")))
-    except FileNotFoundError:
-        raise
     except Exception as error:  # a broken zip, header or text raises almost anything
-        raise DataError(
-            f"{name} must hold {what} saved by entrywise: {error or type(error).__name__}"
-        ) from None
+        if not isinstance(source, bytes):
+            os.stat(source)  # a file that is not there says so itself
+        reason = str(error) or type(error).__name__
+        raise DataError(f"{name} must hold {what} saved by entrywise: {reason}") from None
     if not isinstance(plain, dict):
         raise DataError(
             f"{name} must hold {what} saved by entrywise: its plain values are no mapping"

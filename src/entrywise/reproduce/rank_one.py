@@ -27,7 +27,7 @@ from entrywise.passive import (
     propagation,
     rank_one,
 )
-from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.types import Array
 
 Say = Callable[[str], None]
