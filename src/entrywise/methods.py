@@ -183,7 +183,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         name="literal-adaptive-nystrom",
-        home="active.nystrom.literal:literal_adaptive_nystrom",
+        home="active.nystrom.literal_adaptive:literal_adaptive_nystrom",
         room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
         guarantee=(
@@ -203,7 +203,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         name="literal-stochastic-nystrom",
-        home="active.nystrom.literal:literal_stochastic_nystrom",
+        home="active.nystrom.literal_stochastic:literal_stochastic_nystrom",
         room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 4.1",
         guarantee=(
@@ -372,7 +372,7 @@ METHODS: tuple[Method, ...] = (
     ),
     Method(
         name="literal-bandit-subspace",
-        home="active.subspaces.literal:literal_bandit_subspace",
+        home="active.subspaces.literal_bandit:literal_bandit_subspace",
         room="active",
         paper="Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2",
         guarantee="expected excess sqrt(8 k^2 (d + r) log d / (r m)) (Theorem 7)",

@@ -110,9 +110,9 @@ def bandit_subspace(
     """
     m = samples_for(d, prices, rank, per_sample, samples, budget, "bandit_subspace")
     step = FASTER * theorem_step(d, per_sample, m) if eta is None else eta
-    setting = Setting(d, rank, per_sample, m, step, alpha, min(m, updates), output)
+    setting = BanditSetting(d, rank, per_sample, m, step, alpha, min(m, updates), output)
     setting.refuse(max_square)
-    state = State(setting, max_square or 0.0, generator(rng))
+    state = BanditState(setting, max_square or 0.0, generator(rng))
     if resume is not None:
         state.restore(resume)
     status = yield from learn(state)
@@ -120,7 +120,7 @@ def bandit_subspace(
 
 
 @dataclass(frozen=True)
-class Setting:
+class BanditSetting:
     """What MBEG is told: d, k, r, m, eta, alpha of the paper, how often W is renewed, what is returned."""
 
     d: int
@@ -175,10 +175,10 @@ def samples_for(
     return m
 
 
-class State:
+class BanditState:
     """Where MBEG stands: W and its logarithm, what was summed up, how far it came."""
 
-    def __init__(self, setting: Setting, scale: float, rng: np.random.Generator) -> None:
+    def __init__(self, setting: BanditSetting, scale: float, rng: np.random.Generator) -> None:
         d, k = setting.d, setting.k
         self.setting, self.scale, self.rng = setting, scale, rng
         self.log_W = np.full(d, math.log(k / d)) * np.eye(d)
@@ -240,7 +240,7 @@ COUNTS = ("done", "update", "looks")
 NUMBERS = ("scale", "largest", "squares")
 
 
-def learn(state: State) -> Asking[str]:
+def learn(state: BanditState) -> Asking[str]:
     """Go through the samples; return how it ended. The paper numbers no lines: they are counted as printed."""
     at = state.setting
     try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from entrywise.active.subspaces.bandit import (
+    BanditSetting,
+    BanditState,
     Output,
-    Setting,
-    State,
     learn,
     samples_for,
     theorem_step,
@@ -71,7 +71,7 @@ def literal_bandit_subspace(
             f"Theorem 7 needs at least {least} samples for d={d} and r={per_sample}, got {m}; "
             "take more, or bandit_subspace"
         )
-    setting = Setting(
+    setting = BanditSetting(
         d=d,
         k=rank,
         r=per_sample,
@@ -82,7 +82,7 @@ def literal_bandit_subspace(
         output=output,
     )
     setting.refuse(max_square)
-    state = State(setting, max_square, generator(rng))
+    state = BanditState(setting, max_square, generator(rng))
     if resume is not None:
         state.restore(resume)
     status = yield from learn(state)
@@ -90,7 +90,7 @@ def literal_bandit_subspace(
     return state.result(status, (_theorem(state),) if proved else ())
 
 
-def _theorem(state: State) -> Certificate:
+def _theorem(state: BanditState) -> Certificate:
     """Return Theorem 7 as a certificate."""
     at, scale = state.setting, state.scale
     value = mbeg_excess(at.d, at.k, at.r, at.m, scale)
