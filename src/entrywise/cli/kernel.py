@@ -42,7 +42,7 @@ def kernel(
         float | None, typer.Option(help="Of the polynomial and sigmoid kernels.")
     ] = None,
     order: Annotated[
-        str, typer.Option(help="greedy (largest entry error), random (trace error) or given.")
+        str, typer.Option(help="greedy (largest entry error) or random (trace error).")
     ] = "greedy",
     seed: Annotated[int, typer.Option(help="For --order random and the median.")] = 0,
     out: Annotated[

@@ -122,7 +122,7 @@ def subspace(
         f"{report['samples']} samples, {report['attributes a sample']:.3g} of {found.d} attributes seen in each; "
         f"{report['samples with fewer than two attributes']} samples show fewer than two"
     )
-    if report["pairs never seen together"]:
+    if report["pairs_never_seen_together"]:
         say(
             f"{report['pairs never seen together']} pairs were never seen together: their covariance is taken as 0",
             style="yellow",
