@@ -53,7 +53,7 @@ def plain_name(name: str) -> str:
     ('movie', 'item_a', 'id')
     """
     text = re.sub(r"[\s\-_]+", "_", name.strip().casefold()).strip("_")
-    return re.sub(r"_?ids?$", "", text) or text
+    return re.sub(r"_?ids?$", "", text) or text or name.strip()
 
 
 def is_label_name(name: str) -> bool:
@@ -88,13 +88,12 @@ def long_columns(
             return _unless_wide(columns, found, lines)
     if len(columns) == 3 and columns[2].kind in ("whole", "number"):
         return _three(columns, lines, repeats)
-    keys = _is_key(columns[0]) and _is_key(columns[1])
-    if keys and columns[0].kind == columns[1].kind == "text":
+    if columns[0].kind == columns[1].kind == "text" and _is_key(columns[0]):
         raise DataError(
             "looks like one entry a line, but which column holds the value is not clear; "
             "name row, col and value, or say --layout wide"
         )
-    if keys and _unlike_wide(columns[0], columns[1], lines, repeats):
+    if _may_be_keys(columns, lines) and not repeats(0, 1):
         raise _both(columns[0].name, columns[1].name)
     return None
 
@@ -125,9 +124,7 @@ def _stands_apart(first: Facts, rest: Sequence[Facts], lines: int) -> bool:
         return False
     if any(column.kind == "text" for column in rest):
         return False
-    stems = {re.sub(r"[\d\s._-]+", "", column.name.casefold()) for column in rest}
-    own = re.sub(r"[\d\s._-]+", "", first.name.casefold())
-    series = len(rest) > 1 and len(stems) == 1 and own not in stems
+    series = _is_series([column.name for column in rest], first.name)
     share = sum(column.gaps for column in rest) / (lines * len(rest))
     full_by_chance = (1.0 - share) ** lines
     counted = first.consecutive and lines > 3
@@ -182,17 +179,35 @@ def _three(
         return None
     if b.kind == "text":  # no wide table has text beside its labels
         return 0, 1, 2
-    if value.gaps or a.distinct == lines or b.distinct == lines:
-        return None
+    often = a.distinct < lines and b.distinct < lines
+    if often and not value.gaps:
+        if a.kind == "text" or _unlike_wide(a, b, lines, repeats):
+            return 0, 1, 2
+        if value.kind == "number" and not repeats(0, 1):
+            return 0, 1, 2
+    if _may_be_keys(columns, lines) and not repeats(0, 1):
+        raise _both(a.name, b.name)
+    return None
+
+
+def _may_be_keys(columns: Sequence[Facts], lines: int) -> bool:
+    """Return whether the first two columns may name entries: no gap anywhere, as a wide table would have, and repeats."""
+    a, b = columns[:2]
+    if not (_is_key(a) and _is_key(b)) or any(column.gaps for column in columns):
+        return False
+    if _is_series([column.name for column in columns[1:]], a.name) or is_label_name(a.name):
+        return False
     if a.kind == "text":
-        return 0, 1, 2
-    if _unlike_wide(a, b, lines, repeats):
-        return 0, 1, 2
-    if repeats(0, 1):
-        return None
-    if value.kind == "number":
-        return 0, 1, 2
-    raise _both(a.name, b.name)
+        return len(columns) < 5
+    return a.distinct < lines or (len(columns) == 3 and b.distinct < lines)
+
+
+def _is_series(names: Sequence[str], first: str) -> bool:
+    """Return whether names are of one kind, T1, T2, ..., and `first` is of another."""
+    parts = [re.fullmatch(r"([^\W\d]+)[\s._-]?\d+", name.casefold()) for name in (first, *names)]
+    stems = [None if part is None else part[1] for part in parts]
+    own, rest = stems[0], set(stems[1:])
+    return len(names) > 1 and len(rest) == 1 and None not in rest and own not in rest
 
 
 def _unlike_wide(

@@ -136,10 +136,10 @@ def read_entries(
             layout = "long"
         roles = None
         if layout == "auto":
-            roles = _roles(table)
+            roles = _roles(table.filled())
             layout = "wide" if roles is None else "long"
         if layout == "long":
-            return _long(table, names, roles, noise, duplicates)
+            return _long(table.filled(), names, roles, noise, duplicates)
         return _wide(table, labels, noise)
 
 
@@ -230,7 +230,7 @@ def _facts(column: Column) -> Facts:
         distinct=len(set(seen)),
         gaps=gaps,
         consecutive=column.kind == "whole" and bool(np.all(steps == 1)),
-        mixed=column.kind == "text" and any(number(text) is not None for text in set(seen)),
+        mixed=column.bad is not None and any(number(text) is not None for text in set(seen)),
     )
 
 

@@ -59,20 +59,19 @@ def read_long(
 
 def take_roles(table: Table, roles: Roles, given: Sequence[str | None]) -> Facts:
     """Return one column of texts for each role of a table; lines without any cell are left out."""
+    table = table.filled()
     if len(table.columns) < len(roles):
         names = ", ".join(role for role, _ in roles)
         raise table.error(f"must have columns for {names}, got {listed(table.names)}")
     picked: list[Column] = []
     for place, ((_, names), name) in enumerate(zip(roles, given, strict=True)):
         picked.append(_pick(table, names, name, place, picked))
-    kept = [k for k in range(len(table)) if any(column.cells[k] for column in table.columns)]
     for (role, _), column in zip(roles, picked, strict=True):
-        empty = next((k for k in kept if not column.cells[k]), None)
-        if empty is not None:
-            line = table.lines[empty]
+        if "" in column.cells:
+            line = table.lines[column.cells.index("")]
             raise table.error(f"line {line} has no {role}; fill it in or leave the line out")
-    cells = [[column.cells[k] for k in kept] for column in picked]
-    return Facts(table, cells, [c.name for c in picked], [table.lines[k] for k in kept])
+    cells = [list(column.cells) for column in picked]
+    return Facts(table, cells, [column.name for column in picked], list(table.lines))
 
 
 def read_labels(path: str | os.PathLike[str]) -> tuple[list[str], Table]:
@@ -80,14 +79,12 @@ def read_labels(path: str | os.PathLike[str]) -> tuple[list[str], Table]:
 
     Labels are unique texts; a line without one is refused, as is one that stands there twice.
     """
-    table = read_table(path, header="yes")
+    table = read_table(path, header="yes").filled()
     seen: dict[str, int] = {}
     for k, label in enumerate(table.columns[0].cells):
         line = table.lines[k]
         if not label:
-            if any(column.cells[k] for column in table.columns):
-                raise table.error(f"line {line}: there is no label in the first column; give one")
-            raise table.error(f"line {line} is empty; leave it out")
+            raise table.error(f"line {line}: there is no label in the first column; give one")
         if label in seen:
             raise table.error(
                 f"line {line}: label {label!r} stands in line {seen[label]} already; labels must be unique"

@@ -8,7 +8,7 @@ import io
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -24,6 +24,8 @@ SEPARATORS = ",\t;|"
 LOOK = 200  # records by which the separator is chosen
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 Header = Literal["auto", "yes", "no"]
+_ZEROS = re.compile(r"0[0-9]+")  # 007 is a name
+_PLAIN = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")  # a whole number as people write one
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,9 @@ class Column:
     @cached_property
     def kind(self) -> Kind:
         """What the cells are: text, whole numbers, numbers, or nothing at all."""
-        if self.bad is not None:
+        if self.bad is not None or any(
+            map(_ZEROS.fullmatch, self.cells if self.typed is None else ())
+        ):
             return "text"
         seen = self.numbers[~np.isnan(self.numbers)]
         if not len(seen):
@@ -83,13 +87,15 @@ class Table:
         Line of the file in which each record starts, counted from 1.
     headed : bool
         Whether the columns have names.
+    separator : str, optional
+        What parts the cells of text.
     """
 
     path: str
     columns: tuple[Column, ...]
     lines: Sequence[int]
     headed: bool
-    _first: int = field(default=1, repr=False)  # line of the header
+    separator: str | None = None  # None where the file is no text
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -128,6 +134,22 @@ class Table:
             raise self.error(f"line {self.lines[at]}, column {column.name!r}: {words}")
         return column.numbers
 
+    def filled(self) -> Table:
+        """Return the table without lines in which every cell is empty."""
+        kept = [k for k in range(len(self)) if any(column.cells[k] for column in self.columns)]
+        if len(kept) == len(self):
+            return self
+        columns = (
+            Column(
+                column.name,
+                [column.cells[k] for k in kept],
+                column.comma,
+                None if column.typed is None else column.typed[kept],
+            )
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns), lines=[self.lines[k] for k in kept])
+
     def error(self, words: str) -> DataError:
         """Return an error that names the file."""
         return DataError(f"{self.path}: {words}")
@@ -156,7 +178,7 @@ def read_table(
     else:
         separator, records, lines = _text(name)
     width = len(records[0])
-    headed = header == "yes" or (header == "auto" and _has_header(name, records, usual))
+    headed = header == "yes" or (header == "auto" and _has_header(name, records, usual, separator))
     body = records[1:] if headed else records
     if not body:
         raise DataError(f"{name}: has a header but no lines; give at least one entry")
@@ -166,7 +188,7 @@ def read_table(
     columns = [Column(title, column, comma) for title, column in zip(titles, cells, strict=True)]
     while headed and len(columns) > 1 and not columns[-1].name and not any(columns[-1].cells):
         columns.pop()  # an empty column, left by a spreadsheet
-    return Table(name, tuple(columns), lines[1:] if headed else lines, headed, lines[0])
+    return Table(name, tuple(columns), lines[1:] if headed else lines, headed, separator)
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
@@ -195,6 +217,10 @@ def _text(path: str) -> tuple[str, list[list[str]], list[int]]:
     separator = _separator(path, text)
     records, lines = _records(path, text, separator)
     width = len(records[0])
+    if width > 1 and len(records) > 1 and all(len(record) == 1 for record in records[1:]):
+        raise DataError(
+            f"{path}: line {lines[0]} has {width} cells and every other line one; quote cells that hold a separator"
+        )
     for record, line in zip(records, lines, strict=True):
         if len(record) > width:
             raise DataError(
@@ -228,34 +254,45 @@ def _records(
 
 
 def _separator(path: str, text: str) -> str:
-    """Return the separator under which the first records are equally wide; more numbers, then the ending, decide."""
+    """Return the separator under which the records are equally wide and the cells look whole."""
     head = text[: LOOK * 2000]
     usual = "\t" if files.ending(path) in (".tsv", ".tab") else ","
-    first = head.lstrip("\r\n").splitlines()[0] if head.strip() else ""
-    scores: list[tuple[float, float, bool, str]] = []
+    scores = []
     for mark in SEPARATORS:
-        if mark not in head:
-            continue
-        try:
-            records, _ = _records(path, head, mark, LOOK)
-        except DataError:
-            continue
-        widths = [len(record) for record in records[: -1 if len(head) < len(text) else None]]
-        if not widths or widths[0] == 1:
-            continue
-        if max(widths) > widths[0]:
-            continue
-        even = sum(width == widths[0] for width in widths) / len(widths)
-        cells = [cell for record in records for cell in record]
-        good = sum(is_gap(cell) or _looks_number(cell, mark) for cell in cells) / len(cells)
-        scores.append((even, good, mark == usual, mark))
+        score = _score(path, head, mark, whole=len(head) == len(text)) if mark in head else None
+        if score is not None:
+            scores.append((*score, mark == usual, mark))
     if scores:
-        return max(scores)[-1]
-    present = [mark for mark in SEPARATORS if mark in first]  # ragged: say so by the likeliest one
+        return str(max(scores)[-1])
+    first = head.lstrip("\r\n").splitlines()[0]
+    present = [mark for mark in SEPARATORS if mark in first]
     return max(present, key=first.count) if present else usual
 
 
-def _looks_number(cell: str, separator: str) -> bool:
+def _score(path: str, head: str, mark: str, whole: bool) -> tuple[float, int, float] | None:
+    """Return how well a separator parts the first records; None where it cannot be the one.
+
+    First the share of records as wide as the first, then how few cells hold another separator and are no number,
+    then the share of numbers.
+    """
+    try:
+        records, _ = _records(path, head, mark, LOOK)
+    except DataError:
+        return None
+    widths = [len(record) for record in (records if whole else records[:-1])]
+    if not widths or widths[0] == 1 or max(widths) > widths[0]:
+        return None
+    cells = [cell for record in records for cell in record]
+    numeric = [is_gap(cell) or _looks_number(cell, mark) for cell in cells]
+    odd = sum(
+        not good and any(other in cell for other in SEPARATORS if other != mark)
+        for cell, good in zip(cells, numeric, strict=True)
+    )
+    even = sum(width == widths[0] for width in widths) / len(widths)
+    return even, -odd, sum(numeric) / len(cells)
+
+
+def _looks_number(cell: str, separator: str | None) -> bool:
     text = cell if separator == "," else cell.replace(",", ".", 1)
     return re.fullmatch(r"[+-]?[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?", text) is not None
 
@@ -263,13 +300,15 @@ def _looks_number(cell: str, separator: str) -> bool:
 # Header
 
 
-def _has_header(path: str, records: Sequence[Sequence[str]], usual: Sequence[str]) -> bool:
+def _has_header(
+    path: str, records: Sequence[Sequence[str]], usual: Sequence[str], separator: str | None
+) -> bool:
     """Return whether the first record names the columns; refuse where it may be either."""
     first, body = records[0], records[1:]
     known = {plain_name(name) for name in usual}
     if any(cell and plain_name(cell) in known for cell in first):
         return True
-    is_number = [numbers([cell])[1] is None and not is_gap(cell) for cell in first]
+    is_number = [_looks_number(cell, separator) for cell in first]
     blank = [is_gap(cell) for cell in first]
     if all(n or b for n, b in zip(is_number, blank, strict=True)):
         return _numbers_are_names(path, first, body)
@@ -289,16 +328,35 @@ def _has_header(path: str, records: Sequence[Sequence[str]], usual: Sequence[str
 def _numbers_are_names(path: str, first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Return whether a first line of numbers, perhaps after a blank corner, names columns: 0, 1, 2, ..."""
     corner = first[0] == "" and len(first) > 1
-    places = [whole(cell) for cell in (first[1:] if corner else first)]
+    cells = list(first[1:] if corner else first)
+    if not body or (not corner and not _may_be_names(cells)):
+        return False
+    places = [whole(cell) for cell in cells]
     run = len(places) > 1 and any(places == list(range(s, s + len(places))) for s in (0, 1))
-    if corner and body and all(record[0] for record in body):
-        if run:
-            return True
-        if None not in places and len(set(places)) == len(places):
-            raise _unclear(path)
-    if run and len(first) > 1 and not corner:
+    if corner and not all(record[0] for record in body):
+        return False
+    if corner and run:
+        return True
+    if run or corner or not _like_body(first, body):
         raise _unclear(path)
     return False
+
+
+def _may_be_names(cells: Sequence[str]) -> bool:
+    """Return whether numbers may be names: whole and different."""
+    is_whole = all(re.fullmatch(r"[+-]?[0-9]+", cell) for cell in cells)
+    return is_whole and len(set(cells)) == len(cells)
+
+
+def _like_body(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Return whether whole numbers of a first line may be values as those below: whole, and in their range."""
+    below = [cell for record in body for cell in record if not is_gap(cell)]
+    is_whole = [_PLAIN.fullmatch(cell) is not None for cell in below]
+    if 2 * sum(is_whole) < len(below) or not all(map(_PLAIN.fullmatch, first)):
+        return False
+    values = [float(cell) for cell, good in zip(below, is_whole, strict=True) if good]
+    given = [float(cell) for cell in first if cell]
+    return bool(values) and min(values) <= min(given) and max(given) <= max(values)
 
 
 def _mixed_is_header(
@@ -306,7 +364,7 @@ def _mixed_is_header(
 ) -> bool:
     """Return whether a first line of text and numbers names columns: only numbers after a usual name do."""
     cells = [first[k] for k in numbers_at]
-    names = None not in map(whole, cells) and len(set(cells)) == len(cells)
+    names = _may_be_names(cells)
     after_corner = list(numbers_at) == list(range(1, len(first)))
     if after_corner and is_label_name(first[0]) and names:
         return True
@@ -381,8 +439,10 @@ def _sheet(path: str) -> tuple[list[list[str]], list[int]]:
         held = listed([name for name, _ in filled]) or "none"
         raise DataError(f"{path}: must have one sheet that is not empty, it has {held}")
     records = [[_cell(value) for value in row] for row in filled[0][1]]
-    kept = [(line, record) for line, record in enumerate(records, 1) if any(record)]
-    return [record for _, record in kept], [line for line, _ in kept]
+    start = next((k for k, record in enumerate(records) if any(record)), len(records))
+    if start == len(records):
+        raise DataError(f"{path}: is empty; give a header and at least one line")
+    return records[start:], list(range(start + 1, len(records) + 1))
 
 
 def _cell(value: Any) -> str:
