@@ -554,7 +554,9 @@ def renamed(plan: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     found = {}
     for key, value in params.items():
         now = words.get(key, key)
+        if now is None:
+            continue
         left_open = value is None and now in takes and takes[now].default is not None
-        if now is not None and not left_open:  # what nobody chose has a default of its own now
+        if not left_open:  # what nobody chose has a default of its own now
             found[now] = value
     return name, found

@@ -59,12 +59,14 @@ def emit(
     else:
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(title=title)
         for c in columns:
             table.add_column(c, overflow="fold")
         for row in rows:
-            table.add_row(*(f"{x:.6g}" if isinstance(x, float) else str(x) for x in row))
+            words = (f"{x:.6g}" if isinstance(x, float) else str(x) for x in row)
+            table.add_row(*map(Text, words))  # as they are: [low, high] is no markup
         Console(highlight=False).print(table)
 
 
