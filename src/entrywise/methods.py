@@ -210,7 +210,7 @@ METHODS: tuple[Method, ...] = (
             "every entry within epsilon with probability 1 - delta (Theorem 4.3), at "
             "millions of answers: the baseline"
         ),
-        example={"n": 12, "rank": 2, "epsilon": 0.9, "budget": 200, "rng": 0},
+        example={"n": 12, "rank": 1, "epsilon": 0.9, "theta": 0.02, "rng": 0},
         problem="coin_oracle",
     ),
     Method(
