@@ -96,9 +96,8 @@ def rank_one(
     """
     m, n = _refuse(shape, budget, extra, max_error, noise, batch)
     step = batch or max(1, (m + n) // STEPS)
-    most = extra
-    if extra is None:
-        most = m + n if budget is None and max_error is None else m * n
+    endless = budget is None and max_error is None
+    most = (m + n if endless else m * n) if extra is None else extra
     purchase = _Purchase(m, n, prices, noise, generator(rng))
     if resume is not None:
         purchase.restore(resume)

@@ -257,7 +257,7 @@ def _tell(found: LowRank) -> None:
     say(f"  {100 * r['share']:.3g} % are known, in {r['components']} connected component{plural}")
     if r["components"] > 1:
         if "connect" in r:
-            say(f"  cells between components are not determined and left empty; {r['to connect']} more would link them, "
+            say(f"  cells between components are not determined and left empty; {r['to_connect']} more would link them, "
                 f"the first at row {r['connect'][0][0]}, column {r['connect'][0][1]}" if r["connect"] else
                 "  cells between components are not determined and left empty")  # fmt: skip
         else:
