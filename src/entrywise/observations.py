@@ -70,18 +70,9 @@ class Observations:
         if len(tuple(self.shape)) != 2 or min(self.shape) < 1:
             raise DataError(f"shape must be two numbers above 0, got {self.shape}")
         m, n = (int(s) for s in self.shape)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            t = bad[0]
-            raise DataError(
-                f"value {t}, entry ({rows[t]}, {cols[t]}), is {values[t]}; values must be finite, leave unknown ones out"
-            )
-        for name, index, size in (("row", rows, m), ("column", cols, n)):
-            outside = np.flatnonzero((index < 0) | (index >= size))
-            if len(outside):
-                raise DataError(
-                    f"{name} {index[outside[0]]} of observation {outside[0]} must be in 0..{size - 1}"
-                )
+        _check_finite(rows, cols, values)
+        _check_range(rows, m, "row")
+        _check_range(cols, n, "column")
         for array in (rows, cols, values):
             array.flags.writeable = False
         object.__setattr__(self, "rows", rows)
@@ -175,20 +166,7 @@ class Observations:
         import narwhals as nw
 
         table = nw.from_native(frame, eager_only=True)
-        names = list(table.columns)
-        if len(names) < 3 and None in (row, col, value):
-            raise DataError(f"a long frame must have columns for row, col and value, got {names}")
-        picked = [
-            given or (usual if usual in names else names[k])
-            for k, (given, usual) in enumerate(((row, "row"), (col, "col"), (value, "value")))
-        ]
-        for name in picked:
-            if name not in names:
-                raise DataError(
-                    f"the frame has no column {name!r}; it has {', '.join(map(repr, names))}"
-                )
-        if len(set(picked)) < 3:
-            raise DataError(f"row, col and value must be three columns, got {picked}; name them")
+        picked = _long_columns(list(table.columns), (row, col, value))
         i, row_labels = _encode(table[picked[0]], row_labels, picked[0])
         j, col_labels = _encode(table[picked[1]], col_labels, picked[1])
         values = _numbers(table[picked[2]], picked[2])
@@ -377,9 +355,8 @@ class Observations:
             values = _mean(self.values, group, count)
             return replace(self.take(first), values=values, noise=noise, _checked=True)
         if duplicates == "last":
-            last = np.zeros(len(first), np.int64)
-            last[group] = np.arange(len(self))
-            first = last
+            first = np.zeros(len(first), np.int64)
+            first[group] = np.arange(len(self))  # the last of each group is written last
         return self.take(np.sort(first))
 
     def _numbered(self) -> tuple[Indices, Indices, int]:
@@ -398,6 +375,22 @@ class Observations:
         row = repr(self.row_labels[i]) if self.row_labels is not None else str(i)
         col = repr(self.col_labels[j]) if self.col_labels is not None else str(j)
         return f"({row}, {col})"
+
+
+def _check_finite(rows: Indices, cols: Indices, values: Array) -> None:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        t = bad[0]
+        raise DataError(
+            f"value {t}, entry ({rows[t]}, {cols[t]}), is {values[t]}; values must be finite, leave unknown ones out"
+        )
+
+
+def _check_range(index: Indices, size: int, axis: str) -> None:
+    outside = np.flatnonzero((index < 0) | (index >= size))
+    if len(outside):
+        t = outside[0]
+        raise DataError(f"{axis} {index[t]} of observation {t} must be in 0..{size - 1}")
 
 
 def _mean(values: Array, group: Indices, count: Indices) -> Array:
@@ -457,6 +450,25 @@ def _labels(labels: Any, size: int, axis: str) -> tuple[str, ...] | None:
         twice = next(x for x in names if x in seen or seen.add(x))  # type: ignore[func-returns-value]
         raise DataError(f"{axis} labels must be unique, {twice!r} occurs twice")
     return names
+
+
+def _long_columns(names: list[str], given: tuple[str | None, ...]) -> list[str]:
+    """Return which columns of a long frame are row, col and value: those given, so called, or the first three."""
+    if len(names) < 3 and None in given:
+        raise DataError(f"a long frame must have columns for row, col and value, got {names}")
+    usual = ("row", "col", "value")
+    picked = [
+        told or (name if name in names else names[k])
+        for k, (told, name) in enumerate(zip(given, usual, strict=True))
+    ]
+    for name in picked:
+        if name not in names:
+            raise DataError(
+                f"the frame has no column {name!r}; it has {', '.join(map(repr, names))}"
+            )
+    if len(set(picked)) < 3:
+        raise DataError(f"row, col and value must be three columns, got {picked}; name them")
+    return picked
 
 
 def _encode(
