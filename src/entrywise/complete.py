@@ -15,8 +15,8 @@ import numpy as np
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.intervals import conformal
 from entrywise.observations import Observations
-from entrywise.passive.log_least_squares import log_least_squares
 from entrywise.passive.low_rank import low_rank
+from entrywise.passive.rank_one import rank_one
 from entrywise.results import LowRank
 from entrywise.types import Array, Seed, generator
 
@@ -45,7 +45,7 @@ def complete(
     ----------
     observations : Observations, array with NaN, scipy sparse matrix, or long dataframe
     method : str
-        ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``log-least-squares``,
+        ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``rank-one``,
         ``soft-impute``, ... ``auto`` fits :func:`~entrywise.passive.low_rank` and, where the fit finds at most two
         components, the rank-one fit too, and takes the one with the smaller error on held-out entries.
     calibrate : bool
@@ -195,16 +195,16 @@ def _auto(
     constant = float(np.ptp(seen.values)) == 0
     if found.rank > 2 or min(seen.shape) < 2 or constant or params or len(seen) < 5:
         return found, reasons
-    errors = compare(seen, (low_rank, _without_words(log_least_squares)), rng)
+    errors = compare(seen, (low_rank, _without_words(rank_one)), rng)
     if errors is None:
         return found, [*reasons, "too few linked entries to try rank one"]
     general, one = errors
     words = f"held-out error {general:.4g} with low-rank, {one:.4g} with rank one"
     if one >= MARGIN * general:
         return found, [*reasons, words]
-    rank_one = log_least_squares(seen)
-    report = {**rank_one.report, "method": "log-least-squares", "rank": 1, "held_out_rmse": one}
-    return replace(rank_one, report=report), [f"rank one fits better: {words}"]
+    products = rank_one(seen)
+    report = {**products.report, "method": "rank-one", "rank": 1, "held_out_rmse": one}
+    return replace(products, report=report), [f"rank one fits better: {words}"]
 
 
 def compare(
