@@ -410,7 +410,7 @@ def _mean(values: Array, group: Indices, count: Indices) -> Array:
     total = np.bincount(group, values)
     if np.all(np.isfinite(total)):
         return total / count
-    return np.bincount(group, values / count[group])
+    return np.asarray(np.bincount(group, values / count[group]), np.float64)
 
 
 def _mean_noise(noise: Array, group: Indices, count: Indices) -> Array:
