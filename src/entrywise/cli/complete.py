@@ -234,10 +234,14 @@ def _lines(
     import numpy as np
 
     gap = "" if format is Format.table else None
+    told = str(found.report.get("interval", ""))
     for i, j in cells:
         for start in range(0, len(i), 2**15):
             a, b = i[start : start + 2**15], j[start : start + 2**15]
-            value, (low, high) = found.entries(a, b), found.interval(a, b, level)
+            value = found.entries(a, b)
+            low = high = np.full(len(a), np.nan)
+            if not told.startswith("none"):
+                low, high = found.interval(a, b, level)
             known = np.isfinite(value)
             if found.row_counts is not None and found.col_counts is not None:
                 known &= (found.row_counts[a] > 0) & (found.col_counts[b] > 0)
