@@ -78,7 +78,9 @@ def paper_sets(bars, quick):
         for method, tried in settings.items():
             setting, value = best(errors(c, method, tried, seeds))
             rows.append((c.name, method, str(setting), 100 * value, mean / value))
-            bar = {"literal_noisy_cur": 0.70, "literal_noisy_cur, authors' code": 0.80}.get(method, 1.0)
+            bar = {"literal_noisy_cur": 0.70, "literal_noisy_cur, authors' code": 0.80}.get(
+                method, 1.0
+            )
             bars.at_most(f"{c.name}: ours over {method} at its best", mean / value, bar)
         cover = inside / unseen
         bars.at_least(
