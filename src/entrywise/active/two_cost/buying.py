@@ -272,7 +272,7 @@ def _next_columns(held: Holdings, order: Indices, wanted: int) -> Indices:
     if setting.column_noise is None and d == 0 and len(new) > 1:
         repeats = min(len(new) - 1, math.ceil(DIFFERENCES / setting.m))
         new = np.concatenate([new[:repeats], new])
-    return new[: affordable(setting.column_prices[new], held.money)]
+    return np.asarray(new[: affordable(setting.column_prices[new], held.money)])
 
 
 def _with_column_noise(held: Holdings, problem: Problem) -> Problem:
