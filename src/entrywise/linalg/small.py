@@ -108,7 +108,8 @@ def buy_greedily(
     slack: float,
 ) -> tuple[Indices, Indices]:
     """Pick cells by largest fall of variance per price, as the compiled greedy purchase does; see there."""
-    state = _Purchase(U, V, *(_unpacked(x, U.shape[1]) for x in (Cu, Cv, M, N)), s2, by_sum)
+    full = [_unpacked(x, U.shape[1]) for x in (Cu, Cv, M, N)]
+    state = _Purchase(U, V, full[0], full[1], full[2], full[3], s2, by_sum)
     picked: list[tuple[int, int]] = []
     best = np.full(len(U), np.inf)
     level = np.inf
@@ -128,8 +129,8 @@ def buy_greedily(
             break
         level = (1.0 - slack) * top
     a, b = np.triu_indices(U.shape[1])
-    for packed, full in ((Cu, state.Cu), (Cv, state.Cv), (M, state.M), (N, state.N)):
-        packed[:] = full[:, a, b]
+    for packed, whole in zip((Cu, Cv, M, N), full, strict=True):
+        packed[:] = whole[:, a, b]
     cells = np.array(picked, np.int64).reshape(-1, 2)
     return cells[:, 0].copy(), cells[:, 1].copy()
 
