@@ -186,7 +186,7 @@ def test_auto_keeps_low_rank_and_reports():
     assert "conformal" in r["interval"]
     assert r["hints"] == []
     plain = ew.complete(X, calibrate=False)
-    assert plain.scores is None
+    assert plain.calibration is None
 
 
 def test_hints_name_the_better_command():

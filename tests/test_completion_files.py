@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import entrywise as ew
 from entrywise import metrics
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.results import Calibration
 
 
 def write(folder, name, text):
@@ -133,14 +134,17 @@ def test_wrong_options(tmp_path):
 
 def test_metrics():
     found = ew.LowRank(
-        np.ones((4, 1)), np.ones((5, 1)), scores=np.linspace(0.1, 1.0, 99), row_counts=np.arange(4)
+        np.ones((4, 1)),
+        np.ones((5, 1)),
+        calibration=Calibration(np.linspace(0.1, 1.0, 99)),
+        row_counts=np.arange(4),
     )
     truth = ew.Observations.from_triplets([0, 1, 2, 3], [0, 1, 2, 3], [1.0, 1.5, 3.0, 1.0], (4, 5))
     assert metrics.rmse(found, truth) == pytest.approx(np.sqrt((0.25 + 4) / 4))
     assert metrics.mae(found, truth) == pytest.approx(2.5 / 4)
     assert metrics.coverage(found, truth, 0.9) == 0.75
     np.testing.assert_array_equal(metrics.coverage_by_count(found, truth, 0.9), [1, 1, 0, 1])
-    assert metrics.mean_width(found, truth, 0.9) == pytest.approx(2 * found.scores[89])
+    assert metrics.mean_width(found, truth, 0.9) == pytest.approx(2 * found.calibration.scores[89])
     assert metrics.relative_error(found, 2 * np.ones((4, 5))) == pytest.approx(0.5)
     assert metrics.rmse(np.ones(3), [1.0, np.nan, 2.0]) == pytest.approx(np.sqrt(0.5))
     with pytest.raises(DataError, match="one shape"):

@@ -6,6 +6,7 @@ are unknown, never zero.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,8 +20,12 @@ from entrywise.types import Array, Indices
 
 Duplicates = Literal["refuse", "first", "last", "mean", "keep"]
 
+ORDINARY = (1e-100, 1e100)  # sizes of values with which every method computes as they are
+SQUARED = (1e-150, 1e150)  # sizes whose squares, the variances, are still numbers
+COUNTABLE = 2**63  # cells that an int64 can number
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Observations:
     """Known entries: ``values[t]`` is what was seen at ``(rows[t], cols[t])``.
 
@@ -113,16 +118,16 @@ class Observations:
                 len(row_labels) if row_labels is not None else int(rows.max()) + 1,
                 len(col_labels) if col_labels is not None else int(cols.max()) + 1,
             )
+        if noise is not None and not isinstance(noise, float):
+            noise = np.asarray(noise, dtype=np.float64)
         found = cls(
-            rows,
-            cols,
-            np.asarray(values, dtype=np.float64),
-            shape,
-            noise
-            if noise is None or isinstance(noise, float)
-            else np.asarray(noise, dtype=np.float64),
-            None if row_labels is None else tuple(row_labels),
-            None if col_labels is None else tuple(col_labels),
+            rows=rows,
+            cols=cols,
+            values=np.asarray(values, dtype=np.float64),
+            shape=shape,
+            noise=noise,
+            row_labels=None if row_labels is None else tuple(row_labels),
+            col_labels=None if col_labels is None else tuple(col_labels),
         )
         return found._resolve(duplicates)
 
@@ -198,6 +203,13 @@ class Observations:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        """Size, known entries, and whether they have labels: a line, not the arrays."""
+        words = [f"{self.shape[0]} x {self.shape[1]}", f"{len(self)} known"]
+        if self.row_labels is not None or self.col_labels is not None:
+            words.append("labelled")
+        return f"Observations({', '.join(words)})"
+
     @property
     def share(self) -> float:
         """Share of the matrix that is known."""
@@ -252,10 +264,10 @@ class Observations:
 
         At least one pair of halves, or the diagonal and same labels, must be there to say so.
         """
-        m, n = self.shape
-        if m != n or self.row_labels != self.col_labels or not len(self):
+        if self.shape[0] != self.shape[1] or self.row_labels != self.col_labels or not len(self):
             return False
-        key, mirror = self.rows * n + self.cols, self.cols * n + self.rows
+        i, j, size = self._numbered()
+        key, mirror = i * size + j, j * size + i
         order = np.argsort(key)
         at = np.searchsorted(key[order], mirror)
         at = np.minimum(at, len(key) - 1)
@@ -283,6 +295,40 @@ class Observations:
             _checked=True,
         )
 
+    def transposed(self) -> Observations:
+        """Return the observations of the transposed matrix."""
+        return replace(
+            self,
+            rows=self.cols,
+            cols=self.rows,
+            shape=self.shape[::-1],
+            row_labels=self.col_labels,
+            col_labels=self.row_labels,
+            _checked=True,
+        )
+
+    @property
+    def unit(self) -> float:
+        """What to divide values by before computing with them: 1, but far from one the power of four next to the largest.
+
+        A power of four changes no digit, nor does its root. Values or noise whose squares are no numbers are refused.
+        """
+        largest = float(np.abs(self.values).max(initial=0.0))
+        noise = float(np.max(self.noise, initial=0.0)) if self.noise is not None else 0.0
+        if largest > SQUARED[1] or noise > SQUARED[1] or 0 < largest < SQUARED[0]:
+            raise DataError(
+                f"the largest value must lie in {SQUARED[0]:g}..{SQUARED[1]:g} and noise below that, "
+                f"got {largest:g} and {noise:g}; change their unit"
+            )
+        if largest == 0 or ORDINARY[0] <= largest <= ORDINARY[1]:
+            return 1.0
+        return 4.0 ** round(math.log(largest, 4))
+
+    def scaled(self, factor: float) -> Observations:
+        """Return the observations with values, and noise, times a factor."""
+        noise = None if self.noise is None else self.noise * factor
+        return replace(self, values=self.values * factor, noise=noise, _checked=True)
+
     def split(self, share: float, rng: np.random.Generator) -> tuple[Observations, Observations]:
         """Return (kept, held out): a random `share` of the observations is held out."""
         held = np.zeros(len(self), dtype=bool)
@@ -308,7 +354,8 @@ class Observations:
             raise ParameterError(
                 f"duplicates must be refuse, first, last, mean or keep, got {duplicates!r}"
             )
-        key = self.rows * self.shape[1] + self.cols
+        i, j, size = self._numbered()
+        key = i * size + j
         if len(key) > 1 and np.all(key[1:] > key[:-1]):
             return self
         _, first, group, count = np.unique(
@@ -324,10 +371,10 @@ class Observations:
                 "say duplicates='mean', 'first' or 'last', or keep one"
             )
         if duplicates == "mean":
-            values = np.bincount(group, self.values) / count
             noise = self.noise
             if noise is not None:
-                noise = np.sqrt(np.bincount(group, self.noise_array() ** 2)) / count
+                noise = _mean_noise(self.noise_array(), group, count)
+            values = _mean(self.values, group, count)
             return replace(self.take(first), values=values, noise=noise, _checked=True)
         if duplicates == "last":
             last = np.zeros(len(first), np.int64)
@@ -335,11 +382,37 @@ class Observations:
             first = last
         return self.take(np.sort(first))
 
+    def _numbered(self) -> tuple[Indices, Indices, int]:
+        """Return rows, columns and a size such that ``row * size + col`` numbers entries in order.
+
+        Where the matrix has more cells than there are numbers, only the lines that occur are counted.
+        """
+        m, n = self.shape
+        if m * n < COUNTABLE:
+            return self.rows, self.cols, n
+        lines, of = np.unique(np.r_[self.rows, self.cols], return_inverse=True)
+        return of[: len(self)], of[len(self) :], len(lines)
+
     def name(self, i: int, j: int) -> str:
         """Return how entry (i, j) is called in messages: by its labels where there are any."""
         row = repr(self.row_labels[i]) if self.row_labels is not None else str(i)
         col = repr(self.col_labels[j]) if self.col_labels is not None else str(j)
         return f"({row}, {col})"
+
+
+def _mean(values: Array, group: Indices, count: Indices) -> Array:
+    """Return the mean of each group; sums beyond the largest number are taken in parts."""
+    total = np.bincount(group, values)
+    if np.all(np.isfinite(total)):
+        return total / count
+    return np.bincount(group, values / count[group])
+
+
+def _mean_noise(noise: Array, group: Indices, count: Indices) -> Array:
+    """Return the standard deviation of each group's mean."""
+    largest = float(noise.max(initial=0.0))
+    unit = 1.0 if largest <= SQUARED[1] else largest
+    return np.asarray(np.sqrt(np.bincount(group, (noise / unit) ** 2)) / count * unit)
 
 
 def _indices(index: ArrayLike, name: str) -> Indices:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,8 @@ from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.queries import Prices
-from entrywise.results import LowRank, posterior
+from entrywise.results import LowRank
+from entrywise.results.calibration import normal_width
 from entrywise.run import Run
 from entrywise.types import Array, Indices
 
@@ -139,10 +139,10 @@ def scores(
         raise ParameterError(f"level must be above 0 and below 1, got {level}")
     seen = bought.observations()
     mean, variance = row_means(fit, seen.rows, seen.cols, seen.values)
-    normal = NormalDist().inv_cdf(0.5 + level / 2)
+    normal = normal_width(level)
     wider = extrapolation(bought, fit.rank, level, prices)
-    if fit.scores is not None:
-        wider = max(wider, posterior.factor(fit.scores, level) / normal)
+    if fit.calibration is not None:
+        wider = max(wider, fit.calibration.width(level) / normal)
     deviation = wider * np.sqrt(variance)
     apart = mean[:, None] - mean[None, :]
     spread = normal * np.sqrt(deviation[:, None] ** 2 + deviation[None, :] ** 2)
@@ -195,7 +195,7 @@ def extrapolation(
     every_ratio = np.concatenate(ratios)
     if len(every_ratio) < 10:
         return 1.0
-    return max(1.0, float(np.quantile(every_ratio, level)) / NormalDist().inv_cdf(0.5 + level / 2))
+    return max(1.0, float(np.quantile(every_ratio, level)) / normal_width(level))
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def savings(
     apart = (
         squares[0] / means[0][:, None] - squares[1] / means[1][:, None]
     )  # of the logarithms, cell by cell
-    spread = 0.5 * NormalDist().inv_cdf(0.95) * np.sqrt(apart**2 @ weights**2)
+    spread = 0.5 * normal_width(0.9) * np.sqrt(apart**2 @ weights**2)
     rule, random = np.sqrt(means).tolist()
     return Savings(
         tuple(spends.tolist()), tuple(rule), tuple(random), tuple(np.exp(spread).tolist())

@@ -173,11 +173,11 @@ def _on_axis(new: Observations, seen: Observations) -> Observations:
     """Return the new rows' observations on the columns of the fitted table."""
     from dataclasses import replace
 
-    from entrywise.results import posterior
+    from entrywise.results import lookup
 
     if new.col_labels is None or seen.col_labels is None:
         return new
-    code = posterior.lookup(new.col_labels, seen.col_labels, "column")
+    code = lookup(new.col_labels, seen.col_labels, "column")
     return replace(
         new, cols=code[new.cols], shape=(new.shape[0], seen.shape[1]), col_labels=seen.col_labels
     )

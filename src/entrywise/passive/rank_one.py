@@ -7,7 +7,7 @@ far noise reaches it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -99,6 +99,10 @@ class RankOne(LowRank):
         found = self.left * sums[self.row_component]
         found[used[self.row_component] < used.sum(axis=0)] = np.nan
         return np.asarray(found.reshape(len(self.left), *X.shape[1:]))
+
+    def scaled(self, unit: float) -> LowRank:
+        """Return the matrix times `unit`, its noise with it; see :meth:`LowRank.scaled`."""
+        return replace(super().scaled(unit), sigma=self.sigma * unit)  # type: ignore[call-arg]
 
     @cached_property
     def sensitivity(self) -> Sensitivity:

@@ -63,7 +63,7 @@ def films(name: str, count: int, users: int | None, by: str, rank: int = 4) -> P
     part = Observations.from_triplets(
         seen.rows[good], column[seen.cols[good]], seen.values[good], (len(people), len(keep))
     )
-    R = optspace(part, rank, sweeps=60).to_dense()
+    R = optspace(part, rank, max_sweeps=60).to_dense()
     R[part.rows, part.cols] = part.values
     likes = R >= 3.0
     group = _groups(name, [str(x) for x in (seen.row_labels or ())][: len(people)], by)
@@ -94,7 +94,7 @@ def _lrmc(n: int, budget: int, coins: Any, rank: int, seed: int) -> tuple[int, i
     y = coins(Batch(i, j))
     rows, cols = np.r_[i, j], np.r_[j, i]
     seen = Observations.from_triplets(rows, cols, np.r_[y, y], (n, n), duplicates="mean")
-    found = optspace(seen, rank, sweeps=60)
+    found = optspace(seen, rank, max_sweeps=60)
     left = np.hstack([found.left, found.right])  # symmetrised: (U V' + V U') as a product
     right = np.hstack([found.right, found.left])
     best, pair = np.inf, (0, 1)

@@ -14,7 +14,7 @@ from entrywise.linalg.jointcov import joint_cost, joint_variance
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.queries import Batch
-from entrywise.results import Corrected, LowRank
+from entrywise.results import Corrected, Lines, LowRank, Posterior
 from entrywise.types import Array, Indices
 
 JOINT_LIMIT = 6e9  # operations; beyond, rows and columns are taken as independent given the fit
@@ -167,7 +167,7 @@ def _started_again(
 def _fit(C: Array, seen: Observations, rank: int, start: LowRank) -> LowRank:
     # few columns start the noise far off, and where it turns back it hardly changes: that is no convergence
     tol = 1e-4 if C.shape[1] < FEW_COLUMNS else 3e-3
-    return low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=tol)
+    return low_rank(seen, rank, start=start, exact=True, max_sweeps=100, tol=tol)
 
 
 def _start(C: Array, seen: Observations, k: int, problem: Problem, thin: int = 0) -> LowRank:
@@ -204,19 +204,18 @@ def _start(C: Array, seen: Observations, k: int, problem: Problem, thin: int = 0
         / (float(np.linalg.norm(U)) / math.sqrt(m))
     )
     U, V = U * size, V / size
-    sides: dict[str, Array] = {}
-    for name, F in (("row", U), ("col", V)):
-        cov = np.zeros((k + 1, k + 1))
-        cov[:k, :k] = np.atleast_2d(np.cov(F.T)) + 1e-6 * float(np.mean(F**2)) * np.eye(k)
-        cov[k, k] = 0.01 * top
-        sides |= {
-            f"{name}_offset": np.zeros(len(F)),
-            f"{name}_cov": np.tile(1e-6 * cov, (len(F), 1, 1)),
-            f"{name}_prior_mean": np.r_[F.mean(axis=0), 0.0],
-            f"{name}_prior_cov": cov,
-        }
     # noise that starts high and falls passes by poor optima that the fit would stay in
-    return LowRank(U, V, offset=offset, lack_variance=0.3 * top, **sides)  # type: ignore[arg-type]
+    posterior = Posterior(_lines(U, top), _lines(V, top), lack_variance=0.3 * top)
+    return LowRank(U, V, offset=offset, posterior=posterior)
+
+
+def _lines(F: Array, top: float) -> Lines:
+    """Return lines (u, 0) that spread as F does and are almost sure, with biases that may grow."""
+    k = F.shape[1]
+    cov = np.zeros((k + 1, k + 1))
+    cov[:k, :k] = np.atleast_2d(np.cov(F.T)) + 1e-6 * float(np.mean(F**2)) * np.eye(k)
+    cov[k, k] = 0.01 * top
+    return Lines(np.r_[F.mean(axis=0), 0.0], cov, np.tile(1e-6 * cov, (len(F), 1, 1)))
 
 
 def _regress(U: Array, Y: Array, W: Array, mean: Array, prior: Array) -> Array:
@@ -253,26 +252,27 @@ def _imputed(X: Array, k: int, rounds: int = 100) -> Array:
 
 def calibrated(found: LowRank, seen: Observations) -> LowRank:
     """Return the fit with its column covariances widened to the joint posterior's variance, column by column."""
-    m, n = found.shape
-    k = found.rank
+    (m, n), k = found.shape, found.rank
+    posterior = found.posterior
     if (
         k == 0
-        or found.row_cov is None
-        or found.col_cov is None
+        or posterior is None
+        or not found.has_variance
         or joint_cost(m, n, k + 1) > JOINT_LIMIT
     ):
         return found
-    assert found.row_prior_cov is not None
-    assert found.col_prior_cov is not None
     W = np.zeros((m, n))
     W[seen.rows, seen.cols] = 1.0 / (seen.noise_array() ** 2 + found.lack_variance)
-    joint = joint_variance(found.left, found.right, W, found.row_prior_cov, found.col_prior_cov)
-    i, j = np.indices((m, n))
-    rows_only = replace(found, col_cov=np.zeros_like(found.col_cov)).variance(i, j)
-    both = found.variance(i, j)
+    joint = joint_variance(
+        found.left, found.right, W, posterior.rows.prior_cov, posterior.cols.prior_cov
+    )
+    both = posterior.all_variances(found.left, found.right)
+    sure = replace(posterior.cols, cov=np.zeros_like(posterior.cols.cov))
+    rows_only = replace(posterior, cols=sure).all_variances(found.left, found.right)
     unknown = np.ones((m, n), dtype=bool)
     unknown[seen.rows, seen.cols] = False
     unknown[:, ~unknown.any(axis=0)] = True
     want, have = (np.where(unknown, X - rows_only, 0.0).sum(axis=0) for X in (joint, both))
     factor = np.maximum(want / np.maximum(have, 1e-300), 1.0)
-    return replace(found, col_cov=found.col_cov * np.minimum(factor, 100.0)[:, None, None])
+    wider = posterior.cols.cov * np.minimum(factor, 100.0)[:, None, None]
+    return replace(found, posterior=replace(posterior, cols=replace(posterior.cols, cov=wider)))

@@ -267,7 +267,7 @@ def _result(held: Held, problem: Problem, rank: int | None, status: str) -> LowR
         "expected_error": math.sqrt(problem.risk(len(held.columns), cells * problem.entry_price)),
     }
     certificates: tuple[Certificate, ...] = ()
-    if found.row_cov is not None and cells + len(held.columns) * setting.m >= FEW_SEEN:
+    if found.has_variance and cells + len(held.columns) * setting.m >= FEW_SEEN:
         value = _posterior_error(found)
         report["posterior_error"] = value
         assumes = (

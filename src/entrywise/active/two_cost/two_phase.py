@@ -113,9 +113,9 @@ def two_phase(
     found = None
     if np.any(y != mean):
         if penalty is None or min(m, n) <= WIDE:
-            found = nuclear_norm(seen, penalty=penalty, sweeps=sweeps, gap=1e-5)
+            found = nuclear_norm(seen, penalty=penalty, max_sweeps=sweeps, tol=1e-5)
         else:  # the same minimiser without a dense SVD a step
-            found = soft_impute(seen, penalty, center="none", sweeps=sweeps)
+            found = soft_impute(seen, penalty, center="none", max_sweeps=sweeps)
     U, V = (np.zeros((m, 0)), np.zeros((n, 0))) if found is None else (found.left, found.right)
     report = {
         "first": len(first),
