@@ -82,10 +82,12 @@ def test_columns_by_name_noise_and_wide_without_labels(tmp_path):
     seen = ew.read(path, row="b", col="a", value="c", noise="d")
     assert seen.row_labels == ("p", "q")
     np.testing.assert_array_equal(seen.noise, [0.1, 0.2])
-    plain = ew.read(write(tmp_path, "b.csv", "1,2\n3,\n"), layout="wide")
+    plain = ew.read(write(tmp_path, "b.csv", "1,2\n3,\n"), labels="none", header="no")
     assert plain.row_labels is None
     assert plain.shape == (2, 2)
-    assert ew.read(write(tmp_path, "c.csv", "p,q,r\n1,2,\n3,4,5\n")).col_labels == ("p", "q", "r")
+    path = write(tmp_path, "c.csv", "p,q,r\n1,2,\n3,4,5\n")
+    assert ew.read(path, labels="none").col_labels == ("p", "q", "r")
+    assert ew.read(path, labels="first").row_labels == ("1", "3")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
 from entrywise.oracles import MatrixOracle, TwoCostOracle
 from entrywise.queries import Prices
-from entrywise.reproduce._twocost import contests, error, played, synthetic
+from entrywise.reproduce._noisycur import contests, error, played, synthetic
 from entrywise.results import Corrected, Lines, LowRank, Posterior
 from entrywise.run import Run
 
