@@ -114,6 +114,22 @@ class Gains:
             variance = var_left[rows] @ var_right
             yield rows, (gain_left[rows] @ gain_right) / (self.s2 + variance), variance
 
+    def halves(self) -> tuple[Array, Array]:
+        """Return what every cell would take away of the variance of its row, and of its column, both (m, n)."""
+        gain_left, gain_right, var_left, var_right = self._features()
+        p = self.Cu.shape[1]
+        spread = self.s2 + var_left @ var_right
+        by_row = gain_left[:, :p] @ gain_right[:p] / spread
+        return by_row, gain_left[:, p:] @ gain_right[p:] / spread
+
+    def line_variance(self, axis: int) -> Array:
+        """Return the variance that the open cells of each row (0) or column (1) owe to the line itself."""
+        q = self.U.shape[1]
+        a, b = np.triu_indices(q)
+        twice = np.where(a == b, 1.0, 2.0)
+        C, S = (self.Cv, self.N) if axis else (self.Cu, self.M)
+        return np.asarray((C * S * twice).sum(axis=1))
+
     def _orders(self) -> Iterator[tuple[Indices, NDArray[np.float32]]]:
         """Yield (rows, gains in single precision and a unit of their own): an order, not a value; the array is used again."""
         gain_left, gain_right, var_left, var_right = self._features()
