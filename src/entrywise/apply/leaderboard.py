@@ -18,7 +18,7 @@ from entrywise.active.cells.purchase import Purchase
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
-from entrywise.queries import Prices
+from entrywise.queries import Batch, Prices
 from entrywise.results import LowRank
 from entrywise.results.calibration import normal_width
 from entrywise.run import Run
@@ -45,21 +45,28 @@ class Bought:
 
     @classmethod
     def from_run(cls, run: Run) -> Bought:
-        """Return what a run bought; failed measurements are left out."""
-        shape = run.plan.shape
-        if shape is None or shape[0] is None or not run.log:
+        """Return what a run bought, each cell under the arm that wanted it first; failed ones are left out."""
+        shape, facts = run.plan.shape, run.facts
+        if shape is None or shape[0] is None or not len(facts):
             raise DataError(
                 "a leaderboard needs a run over an m x n matrix that has bought something; play it first"
             )
-        parts = [e for e in run.log if len(e.batch)]
-        joined: Any = [
-            np.concatenate([_column(e, name) for e in parts])
-            for name in ("rows", "cols", "answers", "arm", "probability")
-        ]
-        price = np.concatenate([run.prices.charges(e.batch) for e in parts])
-        good = ~np.isnan(joined[2])
-        i, j, values, arms, probability = (x[good] for x in joined)
-        return cls((shape[0], shape[1]), i, j, values, arms, probability, price[good])
+        asked = [e.batch for e in run.log if len(e.batch)]
+        keys = np.concatenate([batch.rows * shape[1] + batch.cols for batch in asked])
+        arms = np.concatenate([_filled(batch.arm, batch, "") for batch in asked])
+        chance = np.concatenate([_filled(batch.probability, batch, 1.0) for batch in asked])
+        cells, first = np.unique(keys, return_index=True)
+        good = facts[~facts.failed]
+        at = first[np.searchsorted(cells, good.rows * shape[1] + good.cols)]
+        return cls(
+            (shape[0], shape[1]),
+            good.rows,
+            good.cols,
+            good.values,
+            arms[at],
+            chance[at],
+            good.price,
+        )
 
     @classmethod
     def from_log(
@@ -91,14 +98,8 @@ class Bought:
         )
 
 
-def _column(entry: Any, name: str) -> Any:
-    batch, count = entry.batch, len(entry.batch)
-    if name == "answers":
-        return entry.answers
-    found = getattr(batch, name)
-    if found is None:
-        return np.full(count, "") if name == "arm" else np.ones(count)
-    return found
+def _filled(column: Any, batch: Batch, otherwise: Any) -> Any:
+    return np.full(len(batch), otherwise) if column is None else column
 
 
 @dataclass(frozen=True, eq=False)

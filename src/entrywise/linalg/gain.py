@@ -79,6 +79,19 @@ class Gains:
             U, V, Cu=packed(posterior.rows.cov), Cv=packed(posterior.cols.cov), M=M, N=N, s2=s2, by_sum=by_sum
         )  # fmt: skip
 
+    def take(self, rows: Indices, cols: Indices) -> None:
+        """Let the covariances learn of cells whose answers are still out: a variance needs no value."""
+        q = self.U.shape[1]
+        a, b = np.triu_indices(q)
+        for i, j in zip(rows.tolist(), cols.tolist(), strict=True):
+            u, v = self.U[i], self.V[j]
+            Cu, Cv = unpacked(self.Cu[i : i + 1], q)[0], unpacked(self.Cv[j : j + 1], q)[0]
+            x, z = Cu @ v, Cv @ u
+            shared = float(np.sum(Cu[:-1, :-1] * Cv[:-1, :-1]))
+            d = self.s2 + float(v @ x) + float(u @ z) + shared
+            self.Cu[i] -= x[a] * x[b] / d
+            self.Cv[j] -= z[a] * z[b] / d
+
     def _features(self) -> tuple[Array, Array, Array, Array]:
         """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
         q = self.U.shape[1]
@@ -100,6 +113,22 @@ class Gains:
         for rows in self._row_blocks():
             variance = var_left[rows] @ var_right
             yield rows, (gain_left[rows] @ gain_right) / (self.s2 + variance), variance
+
+    def halves(self) -> tuple[Array, Array]:
+        """Return what every cell would take away of the variance of its row, and of its column, both (m, n)."""
+        gain_left, gain_right, var_left, var_right = self._features()
+        p = self.Cu.shape[1]
+        spread = self.s2 + var_left @ var_right
+        by_row = gain_left[:, :p] @ gain_right[:p] / spread
+        return by_row, gain_left[:, p:] @ gain_right[p:] / spread
+
+    def line_variance(self, axis: int) -> Array:
+        """Return the variance that the open cells of each row (0) or column (1) owe to the line itself."""
+        q = self.U.shape[1]
+        a, b = np.triu_indices(q)
+        twice = np.where(a == b, 1.0, 2.0)
+        C, S = (self.Cv, self.N) if axis else (self.Cu, self.M)
+        return np.asarray((C * S * twice).sum(axis=1))
 
     def _orders(self) -> Iterator[tuple[Indices, NDArray[np.float32]]]:
         """Yield (rows, gains in single precision and a unit of their own): an order, not a value; the array is used again."""
