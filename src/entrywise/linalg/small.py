@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from entrywise.types import Array, Indices
 
-SMALL = 60_000  # cells m x n: above, a completion takes longer than numba's import and its cached kernels
+# cells m x n: above, the hundreds of fits of a rehearsal take longer than numba's import and its cached kernels
+SMALL = 10_000
 
 
 def group(
@@ -24,6 +25,11 @@ def group(
     np.cumsum(np.bincount(rows, minlength=size), out=pointer[1:])
     spread = variance[order] if len(variance) == len(rows) else np.zeros(0)
     return pointer, cols[order].astype(np.int32), values[order], spread
+
+
+def is_small(m: int, n: int) -> bool:
+    """Tell whether a matrix of this shape takes the ways of this module."""
+    return m * n <= SMALL
 
 
 def half_sweep(
@@ -82,6 +88,25 @@ def half_sweep(
     numbers = (np.ones(m), weight, fit, seen, logdet, logs)
     parts += [np.array([share @ number for number in numbers])]
     return x, C if keep else np.empty((0, q, q)), np.concatenate(parts)
+
+
+def residuals(
+    pointer: Indices,
+    other: NDArray[np.int32],
+    values: Array,
+    U: Array,
+    V: Array,
+    row_off: Array,
+    col_off: Array,
+    row_scale: Array,
+    col_scale: Array,
+) -> Array:
+    """Return the residuals of the observations sorted by row, times the scales of their lines, shape (t,)."""
+    of = np.repeat(np.arange(len(pointer) - 1), np.diff(pointer))
+    fitted = np.einsum("tk,tk->t", U[of], V[other])
+    return np.asarray(
+        (values - row_off[of] - col_off[other] - fitted) * row_scale[of] * col_scale[other]
+    )
 
 
 def packed_sums(index: Indices, other: Indices, X: Array, size: int) -> Array:
