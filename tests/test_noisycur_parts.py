@@ -451,7 +451,8 @@ def test_ridge_of_many_lines_is_that_of_each(n, k, lines, seed):
     W = np.where(rng.random((lines, n)) < 0.6, rng.random((lines, n)), 0.0)
     mean, cov = rng.standard_normal(k), np.diag(rng.uniform(0.5, 2.0, k)) + 0.1
     found = ridge_lines(F, W, (W * Y) @ F, mean, cov)
-    np.testing.assert_array_equal(found, ridge_lines(F, csr_array(W), (W * Y) @ F, mean, cov))
+    sparse = ridge_lines(F, csr_array(W), (W * Y) @ F, mean, cov)
+    np.testing.assert_allclose(found, sparse, rtol=1e-8, atol=1e-10)
     for t in range(lines):
         P = np.linalg.inv(cov)
         G = (F * W[t][:, None]).T @ F + P

@@ -132,6 +132,8 @@ def lemma1(smallest: float, column_noise: float, m: int, delta: float) -> tuple[
     smallest2 = _square(smallest)
     if smallest2 == 0:
         return math.inf, chance
+    if math.isinf(smallest2):  # the same quotient, squared last
+        return 4 * (1 + delta) ** 2 * m * _square(column_noise / smallest), chance
     return 4 * (1 + delta) ** 2 * _square(column_noise) * m / smallest2, chance
 
 

@@ -261,7 +261,7 @@ def _last(order: Indices, block: Indices) -> Indices:
     """Return the order with the columns of a block at its end: their entries are known in part."""
     if not len(block):
         return order
-    return np.r_[order[~np.isin(order, block)], block]
+    return np.concatenate([order[~np.isin(order, block)], block])
 
 
 def _next_columns(held: Holdings, order: Indices, wanted: int) -> Indices:
@@ -272,7 +272,7 @@ def _next_columns(held: Holdings, order: Indices, wanted: int) -> Indices:
     if setting.column_noise is None and d == 0 and len(new) > 1:
         repeats = min(len(new) - 1, math.ceil(DIFFERENCES / setting.m))
         new = np.concatenate([new[:repeats], new])
-    return np.asarray(new[: affordable(setting.column_prices[new], held.money)])
+    return new[: affordable(setting.column_prices[new], held.money)]
 
 
 def _with_column_noise(held: Holdings, problem: Problem) -> Problem:
