@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrywise.linalg import _jit_als, _jit_gain, small
+from entrywise.linalg import _jit_als, _jit_gain, _jit_laplacian, small
+from entrywise.linalg.laplacian import Laplacian
 
 
 def problem(seed, known):
@@ -72,6 +73,33 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
         np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-8)
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.floats(0.0, 9.0))
+def test_small_graphs_are_walked_and_solved_alike(seed, decades):
+    rng = np.random.default_rng(seed)
+    n, e = int(rng.integers(2, 12)), int(rng.integers(1, 25))
+    i, j = rng.integers(n, size=e), rng.integers(n, size=e)
+    i, j = i[i != j], j[i != j]
+    weights = 10.0 ** rng.uniform(0.0, decades, len(i))
+    graph = Laplacian(n, i, j, weights)
+    order = np.argsort(-weights, kind="stable")
+    for mine, theirs in zip(
+        small.spanning_forest(n, i, j, order),
+        _jit_laplacian.spanning_forest(n, i, j, order),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(mine, theirs)
+    edges = small.spanning_forest(n, i, j, order)[0]
+    tree = small.tree_order(n, i, j, edges)
+    for mine, theirs in zip(tree, _jit_laplacian.tree_order(n, i, j, edges), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    d = rng.standard_normal(len(i))
+    np.testing.assert_array_equal(graph.walk(d), _jit_laplacian.walk(*tree, i, d))
+    b = graph @ rng.standard_normal(n)
+    expected = graph.solve(b, 1e-12, method="cholesky")
+    np.testing.assert_allclose(graph.solve(b), expected, rtol=1e-6, atol=1e-6)
+
+
 SCRIPT = """
 import sys
 import numpy as np
@@ -94,7 +122,9 @@ def test_a_first_call_loads_no_compiler():
     assert done.stdout.strip() == "False", done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("command", [["complete", "table.csv"]])
+@pytest.mark.parametrize(
+    "command", [["complete", "table.csv"], ["complete", "table.csv", "--method", "rank-one"]]
+)
 def test_commands_on_small_tables_load_no_compiler(command, tmp_path):
     rng = np.random.default_rng(0)
     A = np.outer(rng.random(30) + 1, rng.random(12) + 1) + 0.1 * rng.standard_normal((30, 12))
