@@ -220,14 +220,14 @@ class _naming:
 
 
 def _facts(column: Column) -> Facts:
-    gaps = sum(map(is_gap, column.cells))
-    seen = [text for text in column.cells if not is_gap(text)]
+    is_text = column.kind == "text"  # among text NA is a name
+    seen = [text for text in column.cells if text and (is_text or not is_gap(text))]
     steps = np.diff(column.numbers) if column.kind == "whole" else np.zeros(0)
     return Facts(
         column.name,
         column.kind,
         distinct=len(set(seen)),
-        gaps=gaps,
+        gaps=len(column.cells) - len(seen),
         consecutive=column.kind == "whole" and bool(np.all(steps == 1)),
         mixed=column.bad is not None and any(number(text) is not None for text in set(seen)),
     )

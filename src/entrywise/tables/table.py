@@ -311,7 +311,7 @@ def _has_header(
     first, body = records[0], records[1:]
     if _has_usual(first, usual):
         return True
-    is_number = [_looks_number(cell, separator) for cell in first]
+    is_number = [_looks_number(cell, separator) and not _ZEROS.fullmatch(cell) for cell in first]
     blank = [is_gap(cell) for cell in first]
     if all(n or b for n, b in zip(is_number, blank, strict=True)):
         return _numbers_are_names(path, first, body)
