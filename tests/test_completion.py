@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrywise import LowRank, Observations
+from entrywise import LowRank, Observations, complete
+from entrywise.active.cells.calibration import pack_fit, unpack_fit
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.intervals import calibrate, conformal
 from entrywise.linalg.variational import EmpiricalBayes
 from entrywise.passive import low_rank, soft_impute
+from entrywise.results import Corrected
 
 
 def problem(m, n, rank, share, noise, seed, biases=0.5):
@@ -396,3 +398,126 @@ def test_saving_keeps_the_posterior(tmp_path):
     assert again.report["rank"] == found.rank
     new = Observations.from_triplets([0, 0], [1, 2], [1.0, 2.0], (1, 20))
     np.testing.assert_array_equal(again.fold_in(new).left, found.fold_in(new).left)
+
+
+def test_variances_of_picked_entries_blocks_and_row_sums_are_those_of_the_definition():
+    _, _, seen = problem(15, 11, 2, 0.6, 0.2, 27)
+    found = low_rank(seen, 2)
+    posterior = found.posterior
+    Cu, Cv = posterior.rows.cov, posterior.cols.cov
+    U, V = np.c_[found.left, np.ones(15)], np.c_[found.right, np.ones(11)]
+    expect = np.array(
+        [
+            [
+                V[j] @ Cu[i] @ V[j] + U[i] @ Cv[j] @ U[i] + np.sum(Cu[i][:2, :2] * Cv[j][:2, :2])
+                for j in range(11)
+            ]
+            for i in range(15)
+        ]
+    )
+    i, j = np.indices((15, 11))
+    np.testing.assert_allclose(found.variance(i, j), expect, rtol=1e-12)
+    np.testing.assert_allclose(posterior.all_variances(found.left, found.right), expect, rtol=1e-12)
+    listed = posterior.row_sums(found.left, found.right, seen.rows, seen.cols)
+    rest = posterior.other_sums(found.left, found.right, listed)
+    a, b = np.nonzero(np.isnan(seen.to_dense()))
+    again = posterior.row_sums(found.left, found.right, a, b)
+    for one, other in zip(rest, again, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_components_are_kept_and_dead_ones_named():
+    _, _, seen = problem(30, 20, 2, 0.8, 0.1, 28)
+    found = low_rank(seen, 3)
+    assert found.posterior.alive().tolist() == [0, 1]
+    kept = found.keep(np.array([0, 1]))
+    assert kept.rank == 2
+    assert kept.posterior.rows.cov.shape == (30, 3, 3)
+    np.testing.assert_array_equal(
+        kept.posterior.cols.prior_cov, found.posterior.cols.prior_cov[np.ix_([0, 1, 3], [0, 1, 3])]
+    )
+    assert low_rank(seen, 2, start=kept).rank == 2
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_transposing_and_scaling_carry_the_posterior_along(corrected):
+    _, _, seen = problem(14, 9, 2, 0.7, 0.2, 29)
+    seen = Observations.from_triplets(seen.rows, seen.cols, seen.values, seen.shape, noise=0.1)
+    found = low_rank(seen, 1)
+    if corrected:
+        found = Corrected.of(found, seen)
+        assert type(found.transposed()) is Corrected
+    i, j = np.indices((14, 9))
+    for of in ("answer", "truth"):
+        low, high = found.interval(i, j, 0.8, of)
+        turned = found.transposed().interval(j, i, 0.8, of)
+        np.testing.assert_allclose(turned, (low, high), rtol=1e-12)
+        if not corrected:
+            larger = found.scaled(16.0).interval(i, j, 0.8, of)
+            np.testing.assert_allclose(larger, (16 * low, 16 * high), rtol=1e-12)
+    new = Observations.from_triplets([2, 5], [0, 0], [1.0, 2.0], (14, 1))
+    column = found.fold_in(new, "columns")
+    row = found.transposed().fold_in(new.transposed())
+    np.testing.assert_allclose(column.to_dense(), row.to_dense().T, rtol=1e-12)
+    np.testing.assert_array_equal(column.col_counts, [2])
+
+
+def test_fits_in_checkpoints_come_back_bit_for_bit():
+    _, _, seen = problem(12, 10, 2, 0.7, 0.2, 30)
+    found = low_rank(seen, 2)
+    arrays = pack_fit(found)
+    assert "fit.posterior.rows.cov" in arrays
+    assert all(isinstance(array, np.ndarray) for array in arrays.values())
+    again = unpack_fit(arrays)
+    np.testing.assert_array_equal(again.variance(3, [1, 2]), found.variance(3, [1, 2]))
+    np.testing.assert_array_equal(again.to_dense(), found.to_dense())
+    assert unpack_fit({"rounds": np.array(3)}) is None
+    with pytest.raises(DataError, match="a LowRank has no 'row_cov'"):
+        unpack_fit({**arrays, "fit.row_cov": np.zeros(1)})
+
+
+@pytest.mark.parametrize("known", [2, 5, 16, 60, 171, 250])
+@pytest.mark.parametrize("method", ["iterative-svd", "optspace", "soft-impute"])
+def test_an_interval_that_is_reported_is_there(known, method):
+    rng = np.random.default_rng(known)
+    at = rng.choice(20 * 15, size=known, replace=False)
+    A = np.add.outer(np.arange(20.0), np.sin(np.arange(15)))
+    seen = Observations.from_triplets(at // 15, at % 15, A.ravel()[at], A.shape)
+    found = complete(seen, method, **({"rank": 1} if method == "iterative-svd" else {}))
+    low, high = found.interval(0, np.arange(15))
+    assert np.all(np.isfinite(low) & (low <= high))
+    assert "conformal" in found.report["interval"]
+    assert found.report["held_out"] == len(found.calibration.scores)
+
+
+def test_one_known_entry_has_no_interval_and_says_so():
+    seen = Observations.from_triplets([1], [2], [3.0], (4, 5))
+    found = complete(seen, "iterative-svd", rank=1)
+    assert found.report["interval"].startswith("none")
+    with pytest.raises(ParameterError, match="no uncertainty"):
+        found.interval(0, 0)
+
+
+@pytest.mark.parametrize("method", ["auto", "low-rank", "optspace", "log-least-squares"])
+@pytest.mark.parametrize("power", [-240, -180, 180, 240])
+def test_extreme_values_are_completed_as_ordinary_ones(method, power):
+    rng = np.random.default_rng(3)
+    A = np.exp(rng.standard_normal((30, 2)) @ rng.standard_normal((2, 20)) / 2)
+    X = np.where(rng.random(A.shape) < 0.7, A, np.nan)
+    plain, extreme = complete(X, method), complete(X * 4.0**power, method)
+    np.testing.assert_allclose(extreme.to_dense() * 4.0**-power, plain.to_dense(), rtol=1e-6)
+    ends = [np.array(f.interval(3, np.arange(20), 0.8)) for f in (plain, extreme)]
+    np.testing.assert_allclose(ends[1] * 4.0**-power, ends[0], rtol=1e-5)
+    assert "unit" not in plain.report
+    assert extreme.report["unit"] == pytest.approx(4.0**power * A.max(), rel=3)
+
+
+def test_what_cannot_be_scaled_or_held_in_memory_is_refused():
+    seen = Observations.from_triplets([0, 1], [0, 1], [1e120, 2e120], (2, 2))
+    with pytest.raises(DataError, match="penalty does not follow; change the unit"):
+        complete(seen, "soft-impute", penalty=1.0)
+    with pytest.raises(DataError, match="change their unit"):
+        complete(Observations.from_triplets([0, 1], [0, 1], [1e200, 2.0], (2, 2)))
+    far = Observations.from_triplets([10**12], [0], [1.0])
+    with pytest.raises(DataError, match=r"needs at least 64,000 GB and this machine has [\d,]+ GB"):
+        complete(far)

@@ -126,7 +126,7 @@ def test_exact_recovery_of_an_exact_low_rank_matrix(method):
     if method == "als":
         found = alternating_least_squares(seen, 3, 1e-7, max_sweeps=2000, tol=1e-9)
     elif method == "isvd":
-        found = iterative_svd(seen, 3, sweeps=3000, tol=1e-8)
+        found = iterative_svd(seen, 3, max_sweeps=3000, tol=1e-8)
     else:
         found = optspace(seen, 3, tol=1e-10)
     assert np.linalg.norm(found.to_dense() - A) < 1e-3 * np.linalg.norm(A)
@@ -134,7 +134,7 @@ def test_exact_recovery_of_an_exact_low_rank_matrix(method):
 
 def test_iterative_svd_is_a_fixed_point_of_dense_filling():
     _, seen = seen_of(20, 15, 3, 0.7, 0.3, 7)
-    M = iterative_svd(seen, 2, sweeps=5000, tol=1e-10).to_dense()
+    M = iterative_svd(seen, 2, max_sweeps=5000, tol=1e-10).to_dense()
     X = seen.to_dense()
     U, s, V = np.linalg.svd(np.where(np.isnan(X), M, X), full_matrices=False)
     np.testing.assert_allclose((U[:, :2] * s[:2]) @ V[:2], M, atol=1e-5)

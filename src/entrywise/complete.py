@@ -15,7 +15,8 @@ import numpy as np
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.intervals import conformal
 from entrywise.observations import Observations
-from entrywise.passive import log_least_squares, low_rank
+from entrywise.passive.low_rank import low_rank
+from entrywise.passive.rank_one import rank_one
 from entrywise.results import LowRank
 from entrywise.types import Array, Seed, generator
 
@@ -23,10 +24,8 @@ MARGIN = 0.98  # rank one must have at most this share of low_rank's held-out er
 FEW = 500  # observations below which methods are compared by folds instead of on one tenth
 FOLDS = 5
 IN_UNITS = ("penalty", "max_error", "weights", "low", "high", "start")  # in the unit of the values
-LINE_BYTES, ENTRY_BYTES = (
-    100,
-    50,
-)  # least that a line and an entry take, measured at rank 0; see tests
+LINE_BYTES = 48  # least that a line takes at rank 0, its covariance not counted; measured
+ENTRY_BYTES = 40  # least that a known entry takes; measured
 COPIES = 2  # of a line's covariance while the components are turned
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
@@ -46,7 +45,7 @@ def complete(
     ----------
     observations : Observations, array with NaN, scipy sparse matrix, or long dataframe
     method : str
-        ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``log-least-squares``,
+        ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``rank-one``,
         ``soft-impute``, ... ``auto`` fits :func:`~entrywise.passive.low_rank` and, where the fit finds at most two
         components, the rank-one fit too, and takes the one with the smaller error on held-out entries.
     calibrate : bool
@@ -107,8 +106,8 @@ def check_memory(seen: Observations, rank: int = 0) -> None:
     if need > have:
         m, n = seen.shape
         raise DataError(
-            f"completing {m} x {n} from {len(seen)} known entries needs at least {need / 1e9:.3g} GB and this machine has "
-            f"{have / 1e9:.3g} GB; number the rows and columns that occur one after the other, or label them"
+            f"completing {m} x {n} from {len(seen)} known entries needs at least {need / 1e9:,.0f} GB and this machine has "
+            f"{have / 1e9:,.0f} GB; number the rows and columns that occur one after the other, or label them"
         )
 
 
@@ -196,16 +195,16 @@ def _auto(
     constant = float(np.ptp(seen.values)) == 0
     if found.rank > 2 or min(seen.shape) < 2 or constant or params or len(seen) < 5:
         return found, reasons
-    errors = compare(seen, (low_rank, _without_words(log_least_squares)), rng)
+    errors = compare(seen, (low_rank, _without_words(rank_one)), rng)
     if errors is None:
         return found, [*reasons, "too few linked entries to try rank one"]
     general, one = errors
     words = f"held-out error {general:.4g} with low-rank, {one:.4g} with rank one"
     if one >= MARGIN * general:
         return found, [*reasons, words]
-    rank_one = log_least_squares(seen)
-    report = {**rank_one.report, "method": "log-least-squares", "rank": 1, "held_out_rmse": one}
-    return replace(rank_one, report=report), [f"rank one fits better: {words}"]
+    products = rank_one(seen)
+    report = {**products.report, "method": "rank-one", "rank": 1, "held_out_rmse": one}
+    return replace(products, report=report), [f"rank one fits better: {words}"]
 
 
 def compare(

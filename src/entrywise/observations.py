@@ -15,7 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from entrywise import frames
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.layouts import Labels, Layout
 from entrywise.types import Array, Indices
 
 Duplicates = Literal["refuse", "first", "last", "mean", "keep"]
@@ -70,18 +72,9 @@ class Observations:
         if len(tuple(self.shape)) != 2 or min(self.shape) < 1:
             raise DataError(f"shape must be two numbers above 0, got {self.shape}")
         m, n = (int(s) for s in self.shape)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            t = bad[0]
-            raise DataError(
-                f"value {t}, entry ({rows[t]}, {cols[t]}), is {values[t]}; values must be finite, leave unknown ones out"
-            )
-        for name, index, size in (("row", rows, m), ("column", cols, n)):
-            outside = np.flatnonzero((index < 0) | (index >= size))
-            if len(outside):
-                raise DataError(
-                    f"{name} {index[outside[0]]} of observation {outside[0]} must be in 0..{size - 1}"
-                )
+        _check_finite(rows, cols, values)
+        _check_range(rows, m, "row")
+        _check_range(cols, n, "column")
         for array in (rows, cols, values):
             array.flags.writeable = False
         object.__setattr__(self, "rows", rows)
@@ -165,40 +158,37 @@ class Observations:
         noise: str | float | None = None,
         row_labels: Sequence[str] | None = None,
         col_labels: Sequence[str] | None = None,
+        layout: Layout = "auto",
+        labels: Labels = "auto",
         duplicates: Duplicates = "refuse",
     ) -> Observations:
-        """Return the observations of a long dataframe (pandas, polars, pyarrow, ...), one a line.
+        """Return the observations of a dataframe (pandas, polars, pyarrow, ...), long or wide.
 
-        Columns are named by `row`, `col`, `value`, and are else called so or the first three. Labels are
-        kept as text, in order of appearance unless `row_labels` and `col_labels` are given.
+        A frame is long, one entry a line, where `row`, `col` or `value` name its columns or its own names or contents
+        say so; else it is wide, one row a line. The index of a pandas frame holds the labels of its rows. Where two
+        readings are possible it is refused; `layout` ("long", "wide") and `labels` ("first", "none") decide. Labels
+        are kept as text, in order of appearance unless `row_labels` and `col_labels` are given.
         """
-        import narwhals as nw
-
-        table = nw.from_native(frame, eager_only=True)
-        names = list(table.columns)
-        if len(names) < 3 and None in (row, col, value):
-            raise DataError(f"a long frame must have columns for row, col and value, got {names}")
-        picked = [
-            given or (usual if usual in names else names[k])
-            for k, (given, usual) in enumerate(((row, "row"), (col, "col"), (value, "value")))
-        ]
-        for name in picked:
-            if name not in names:
-                raise DataError(
-                    f"the frame has no column {name!r}; it has {', '.join(map(repr, names))}"
-                )
-        if len(set(picked)) < 3:
-            raise DataError(f"row, col and value must be three columns, got {picked}; name them")
-        i, row_labels = _encode(table[picked[0]], row_labels, picked[0])
-        j, col_labels = _encode(table[picked[1]], col_labels, picked[1])
-        values = _numbers(table[picked[2]], picked[2])
-        sd = _numbers(table[noise], noise) if isinstance(noise, str) else noise
-        if not len(values):
-            raise DataError("the frame has no lines; give at least one observation")
+        found = frames.read_frame(frame, (row, col, value), noise, layout, labels)
+        if isinstance(found, frames.WideFrame):
+            return cls.from_dense(
+                found.values,
+                noise=found.noise,
+                row_labels=found.row_labels if row_labels is None else row_labels,
+                col_labels=found.col_labels if col_labels is None else col_labels,
+            )
+        i, row_labels = frames.encode(found.rows, row_labels, found.names[0])
+        j, col_labels = frames.encode(found.cols, col_labels, found.names[1])
         return cls.from_triplets(
-            i, j, values, (len(row_labels), len(col_labels)), noise=sd, duplicates=duplicates,
-            row_labels=row_labels, col_labels=col_labels,
-        )  # fmt: skip
+            i,
+            j,
+            found.values,
+            (len(row_labels), len(col_labels)),
+            noise=found.noise,
+            duplicates=duplicates,
+            row_labels=row_labels,
+            col_labels=col_labels,
+        )
 
     def __len__(self) -> int:
         return len(self.values)
@@ -377,9 +367,8 @@ class Observations:
             values = _mean(self.values, group, count)
             return replace(self.take(first), values=values, noise=noise, _checked=True)
         if duplicates == "last":
-            last = np.zeros(len(first), np.int64)
-            last[group] = np.arange(len(self))
-            first = last
+            first = np.zeros(len(first), np.int64)
+            first[group] = np.arange(len(self))  # the last of each group is written last
         return self.take(np.sort(first))
 
     def _numbered(self) -> tuple[Indices, Indices, int]:
@@ -400,12 +389,28 @@ class Observations:
         return f"({row}, {col})"
 
 
+def _check_finite(rows: Indices, cols: Indices, values: Array) -> None:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        t = bad[0]
+        raise DataError(
+            f"value {t}, entry ({rows[t]}, {cols[t]}), is {values[t]}; values must be finite, leave unknown ones out"
+        )
+
+
+def _check_range(index: Indices, size: int, axis: str) -> None:
+    outside = np.flatnonzero((index < 0) | (index >= size))
+    if len(outside):
+        t = outside[0]
+        raise DataError(f"{axis} {index[t]} of observation {t} must be in 0..{size - 1}")
+
+
 def _mean(values: Array, group: Indices, count: Indices) -> Array:
     """Return the mean of each group; sums beyond the largest number are taken in parts."""
     total = np.bincount(group, values)
     if np.all(np.isfinite(total)):
         return total / count
-    return np.bincount(group, values / count[group])
+    return np.asarray(np.bincount(group, values / count[group]), np.float64)
 
 
 def _mean_noise(noise: Array, group: Indices, count: Indices) -> Array:
@@ -457,38 +462,3 @@ def _labels(labels: Any, size: int, axis: str) -> tuple[str, ...] | None:
         twice = next(x for x in names if x in seen or seen.add(x))  # type: ignore[func-returns-value]
         raise DataError(f"{axis} labels must be unique, {twice!r} occurs twice")
     return names
-
-
-def _encode(
-    series: Any, labels: Sequence[str] | None, name: str
-) -> tuple[Indices, tuple[str, ...]]:
-    texts = [None if x is None else str(x) for x in series.to_list()]
-    if None in texts:
-        raise DataError(
-            f"line {texts.index(None) + 1} of column {name!r} has no label; give one or leave the line out"
-        )
-    if labels is None:
-        labels = tuple(dict.fromkeys(texts))  # type: ignore[arg-type]
-    code = {label: k for k, label in enumerate(labels)}
-    missing = next((t for t in texts if t not in code), None)
-    if missing is not None:
-        raise DataError(
-            f"column {name!r} names {missing!r}, which is not among the {len(code)} labels given"
-        )
-    return np.fromiter((code[t] for t in texts), np.int64, len(texts)), tuple(labels)  # type: ignore[index]
-
-
-def _numbers(series: Any, name: str) -> Array:
-    found = series.to_list()
-    try:
-        return np.array([np.nan if x is None else float(x) for x in found], dtype=np.float64)
-    except (TypeError, ValueError):
-        pass
-    for line, x in enumerate(found, 1):
-        try:
-            float(x)
-        except (TypeError, ValueError):
-            raise DataError(
-                f"line {line} of column {name!r} is {x!r}; values must be numbers"
-            ) from None
-    raise DataError(f"column {name!r} must hold numbers")

@@ -13,5 +13,5 @@ Seed: TypeAlias = int | np.random.Generator | None
 
 
 def generator(rng: Seed) -> np.random.Generator:
-    """Return the generator that a seed stands for; a Generator is returned as it is, and draws go on from its state."""
-    return np.random.default_rng(rng)
+    """Return `rng` itself if it is a Generator, else a new one from the seed."""
+    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)

@@ -242,7 +242,7 @@ def _prepare(seen: Observations, start: LowRank | None) -> tuple[EmpiricalBayes,
 
 def _unit(k: int, scale: float) -> Array:
     """Return the units of a line's k components and bias when values have the unit `scale`."""
-    return np.r_[np.full(k, np.sqrt(scale)), scale]
+    return np.asarray(np.r_[np.full(k, np.sqrt(scale)), scale])
 
 
 def _take_over(side: Side, factor: Array, bias: Array | None, lines: Lines, unit: Array) -> None:

@@ -129,7 +129,7 @@ def _all(X: Array, k: int, r: int, reference: Array, seed: int, quick: bool) -> 
     def look(batch: Batch) -> Any:
         return [None if np.isnan(x) else x for x in X[batch.rows, batch.cols]]
 
-    plan = subspace(X.shape[1], k, per_sample=r, samples=len(X), center=True, rng=seed)
+    plan = subspace(X.shape[1], rank=k, per_sample=r, samples=len(X), center=True, rng=seed)
     found = {
         "partial PCA": partial_pca(seen, k),
         "chosen attributes": play(plan, look),
