@@ -106,7 +106,7 @@ def _of_columns(name: str, table: Table) -> Advice | None:
         items = len(set(games.winners) | set(games.losers))
         return Advice(
             "comparisons",
-            (f"{games.size} comparisons of {items} items, {games.ties} of them ties",),
+            (f"{len(games.winners)} comparisons of {items} items, {sum(games.tied)} of them ties",),
             "rank",
             "scores with intervals from who beat whom; what was never compared is ranked apart",
             f"entrywise rank {shlex.quote(name)}",
