@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from entrywise.cli import (
+    advise,
     complete,
     crowd,
     crowd_next,
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 
 for _command in (
+    advise.advise,
     complete.complete,
     demo.demo,
     forecast.forecast,

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def crowd(
     file: Annotated[
         str,
-        typer.Argument(help="Answers: a .csv or .tsv (.gz) with item, worker, label; - is stdin."),
+        typer.Argument(
+            help="Answers: .csv, .tsv, .xlsx or .parquet (.gz too) with item, worker, label; - is stdin."
+        ),
     ],
     truth: Annotated[
         str | None,
@@ -156,18 +158,19 @@ def answered(
     file: str, item: str | None, worker: str | None, label: str | None
 ) -> tuple[list[list[str]], list[str]]:
     """Return items, workers and labels of a file, and the columns taken."""
-    from entrywise.apply._tables import ITEM, LABEL, WORKER, read_columns
+    from entrywise.tables import ITEM, LABEL, WORKER, read_long
 
     roles = (("item", ITEM), ("worker", WORKER), ("label", LABEL))
-    return read_columns(file, roles, (item, worker, label))
+    found = read_long(file, roles, (item, worker, label))
+    return found.cells, found.taken
 
 
 def gold_of(path: str) -> dict[str, str]:
     """Return the true labels of the items in a file."""
-    from entrywise.apply._tables import ITEM, TRUTH, read_columns
     from entrywise.exceptions import DataError
+    from entrywise.tables import ITEM, TRUTH, read_long
 
-    (items, labels), _ = read_columns(path, (("item", ITEM), ("truth", TRUTH)))
+    items, labels = read_long(path, (("item", ITEM), ("truth", TRUTH))).cells
     gold: dict[str, str] = {}
     for i, c in zip(items, labels, strict=True):
         if gold.setdefault(i, c) != c:

@@ -68,30 +68,18 @@ def crowd_next(
 
 def _listed(path: str) -> list[str]:
     """Return the items named in a table."""
-    from entrywise.apply._tables import ITEM, read_columns
+    from entrywise.tables import read_labels
 
-    return read_columns(path, (("item", ITEM),))[0][0]
+    return read_labels(path)[0]
 
 
 def _offered(path: str) -> tuple[list[str], dict[str, float]]:
     """Return the workers named in a table, and their prices where there is such a column."""
-    from entrywise.apply._tables import WORKER, read_columns
-    from entrywise.exceptions import DataError
+    from entrywise.tables import read_labels
 
-    try:
-        (names, told), taken = read_columns(
-            path, (("worker", WORKER), ("price", ("price", "cost")))
-        )
-    except DataError:
-        return read_columns(path, (("worker", WORKER),))[0][0], {}
-    if taken[1].lower() not in ("price", "cost"):
+    names, table = read_labels(path)
+    price = table.column("price", "cost")
+    if price is None:
         return names, {}
-    prices: dict[str, float] = {}
-    for name, price in zip(names, told, strict=True):
-        try:
-            prices[name] = float(price)
-        except ValueError:
-            raise DataError(
-                f"{path}: the price of {name!r} must be a number, got {price!r}"
-            ) from None
-    return names, prices
+    told = table.values(price, "give a number for every worker")
+    return names, dict(zip(names, told.tolist(), strict=True))

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit
-from entrywise.cli.rank import compared
 
 
 def rank_next(
@@ -33,12 +32,13 @@ def rank_next(
     """
     from entrywise.apply.ranking import next_pairs, rank
     from entrywise.exceptions import DataError, ParameterError
+    from entrywise.tables import read_comparisons
 
     if goal != "all" and not goal.isdigit():
         raise ParameterError(f"--goal must be all or a number of items, got {goal!r}")
-    won, lost, counts, _ = compared(file, winner, loser)
+    seen = read_comparisons(file, winner, loser)
     try:
-        found = rank(won, lost, counts=counts)
+        found = rank(seen.winners, seen.losers, tied=seen.tied)
         told = next_pairs(found, limit, goal="all" if goal == "all" else int(goal))
     except DataError as error:
         raise type(error)(f"{file}: {error}") from None

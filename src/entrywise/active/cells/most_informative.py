@@ -2,36 +2,53 @@
 
 A low-rank model with a posterior (empirical Bayes) is fitted to what was bought; every cell is scored by how
 much its answer would lower the variance of all others, per price; a batch is picked greedily with the
-covariances updated after each cell, which needs no values; part of each batch explores at random.
+covariances updated after each cell, which needs no values; part of each batch explores at random. What is out
+counts as bought: its variance is known before its value.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entrywise.active.cells.calibration import (
     calibrated,
+    expected_error,
     expected_errors,
-    pack_fit,
-    refit,
+    fitted,
+    gains_of,
     row_means,
-    unpack_fit,
 )
-from entrywise.active.cells.purchase import Purchase, check_purchase
+from entrywise.active.cells.plates import (
+    Plate,
+    PlateFormat,
+    balanced_plate,
+    gain_plate,
+    next_number,
+    plates_batch,
+    starting,
+    without_plate_effects,
+)
+from entrywise.active.cells.purchase import Purchase, see_purchase
+from entrywise.active.cells.reserve import missing_reserve
 from entrywise.active.cells.rules import RULES, pick_by_rule
-from entrywise.active.cells.top_two import top_two
-from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.linalg.gain import Gains
-from entrywise.queries import Asking, Checkpoint, Prices, plan
+from entrywise.active.cells.top_two import best_row_step
+from entrywise.exceptions import ParameterError
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
-from entrywise.types import Seed
+from entrywise.types import Array, Indices, Seed, generator
 
 Goal = Literal["all", "scores", "best"]
 
+LEAST = 1 / 200  # share of the budget that a batch has at least: at most so many fits
+AHEAD = 0.1  # share of the budget that `least_gain` looks ahead
+NORMAL_90 = 1.6449  # half a Gaussian 90 % interval, in standard deviations
 
-@plan(tolerates_failed=True)
+
+@plan(streaming=True)
 def most_informative(
     shape: tuple[int, int],
     prices: Prices | None = None,
@@ -47,9 +64,10 @@ def most_informative(
     score_error: float | None = None,
     least_gain: float | None = None,
     available: Any = None,
+    plate: dict[str, Any] | None = None,
     rng: Seed = None,
-    resume: Checkpoint | None = None,
-) -> Asking[LowRank]:
+    situation: Situation,
+) -> Batch | LowRank:
     r"""Buy the entries of a low-rank matrix that tell most about the others, at their real prices.
 
     Parameters
@@ -72,7 +90,7 @@ def most_informative(
     explore : float
         Share of each batch that is drawn at random (in proportion to 1 / price).
     growth : float
-        A batch multiplies the money spent by at most this; the model is fitted again after each.
+        A batch multiplies the money spent, or held by what is out, by at most this; the model is fitted before each.
     guard : float
         Cells a line, on the longer side, before the gain rule is trusted; leverage sampling until then.
     score_error : float, optional
@@ -81,6 +99,10 @@ def most_informative(
         Stop when the next tenth of the budget is expected to lower the error of unbought cells by less than this share.
     available : array of bool of shape (m, n), optional
         Which cells may be bought at all.
+    plate : dict, optional
+        Cells are measured in plates: ``{"size": 96, "per": "col", "lines": 1, "replicates": 2, "controls": [[0, 3]]}``.
+        A plate of `size` wells holds cells of so many `lines` (columns, or rows), each measured `replicates` times, and
+        the `controls`, which tell the effect of the plate and are not bought cells. Every well is paid.
 
     Returns
     -------
@@ -90,8 +112,12 @@ def most_informative(
 
     Notes
     -----
-    Every question carries its arm (reserve, start, greedy or the control's name, explore) and the
-    probability with which it was drawn; a greedy pick has probability one.
+    Every question carries its arm (reserve, start, greedy or the control's name, explore), the
+    probability with which it was drawn (one for a greedy pick), and what the fit expects as its answer.
+
+    It streams: a step looks at what is known and bought, and at what is out, and nobody waits. Known
+    entries are fitted from the first step on; lines that have two cells or more need no first ones. A
+    cell of the reserve that the rule wants is handed over for nothing, whether its answer is there or not.
 
     Examples
     --------
@@ -103,103 +129,149 @@ def most_informative(
     >>> bool(np.sqrt(np.mean((found.to_dense() - A) ** 2)) < 0.05 * A.std()), found.cost
     (True, 500.0)
     """
-    generator = cast(np.random.Generator, rng)
-    m, n = shape
     _refuse(goal, rule, rank, reserve, explore, growth, score_error, least_gain)
+    form = None if plate is None else _plate_format(plate, shape, goal, rule, reserve)
+    if form is not None:
+        situation = replace(situation, facts=without_plate_effects(situation.facts))
+    state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    step = situation.step
     if goal == "best":
-        made = top_two(
-            shape,
-            prices,
-            budget=budget,
-            rank=rank,
-            reserve=reserve,
-            available=available,
-            rng=generator,
-        )
-        found: LowRank = yield from made.start(resume)
-        return found
-    state = check_purchase(shape, prices, budget, available, generator)
-    fit: LowRank | None = None
-    rounds = 0
-    if resume is not None:
-        state.rng = generator = resume.generator()
-        state.restore(resume.arrays)
-        rounds = int(resume.arrays["rounds"])
-        fit = unpack_fit(resume.arrays)
-    status = "finished"
-    try:
-        if resume is None:
-            if reserve > 0:
-                yield from state.set_aside(reserve)
-            first = state.first_cells()
-            if len(first):
-                yield from state.buy(first, "start")
-        while len(state.values):
-            fit = refit(state, fit, rank, rounds)
-            if _enough(state, fit, score_error, least_gain):
-                break
-            money = min(state.left, max((growth - 1.0) * state.spent, state.budget / 200))
-            thin = len(state.values) < guard * max(m, n)
-            name = "leverage" if rule == "gain" and thin else rule
-            share = explore if rule not in ("random", "balanced") else 0.0
-            bought = state.spent, len(state.taken)
-            cells, arms, chance = _choose(state, fit, name, goal, money, share)
-            while (
-                not len(cells) and money < state.left
-            ):  # the batch was too small for the cell that is next
-                money = min(state.left, 2.0 * money)
-                cells, arms, chance = _choose(state, fit, name, goal, money, share)
-            if not len(cells):
-                break
-            yield from state.buy(cells, arms, chance)
-            rounds += 1
-            if (state.spent, len(state.taken)) == bought:
-                break
-            yield Checkpoint(
-                state.arrays() | {"rounds": np.array(rounds)} | pack_fit(fit), generator
-            )
-    except Exhausted:
-        status = "exhausted"
-    return calibrated(state, refit(state, fit, rank, rounds), status, rounds, rule, goal)
+        return best_row_step(state, situation, rank=rank, reserve=reserve)
+    cells, chance = missing_reserve(state, reserve, situation.seed)
+    if len(cells):
+        return state.batch(cells, "reserve", chance)
+    if form is None:
+        cells = state.first_cells()
+        if len(cells):
+            return state.batch(cells, "start")
+    elif starting(state, form):
+        first = balanced_plate(state, form, state.left)
+        if first is not None:
+            return _plates(state, form, [first], situation)
+    fit = fitted(state, rank, step)
+    if not len(state.values):
+        return calibrated(state, fit, step, rule, goal, "nothing could be bought")
+    reason = _enough(state, fit, score_error, least_gain)
+    if reason:
+        return calibrated(state, fit, step, rule, goal, reason)
+    thin = len(state.values) < guard * max(shape)
+    name = "leverage" if rule == "gain" and thin else rule
+    share = 0.0 if rule in ("random", "balanced") else explore
+    money = min(state.left, max((growth - 1.0) * state.spent, LEAST * state.budget))
+    wanted: Batch | None = None
+    if form is not None:
+        plates = choose_plates(state, fit, form, thin, money, share)
+        wanted = _plates(state, form, plates, situation) if plates else None
+    else:
+        chosen = choose(state, fit, name, goal, money, share)
+        wanted = None if chosen is None else state.batch(*chosen)
+    if wanted is None:
+        return calibrated(state, fit, step, rule, goal, "the money left buys no further cell")
+    return _foretold(wanted, fit, expected_error(state, fit, goal))
+
+
+def _plates(state: Purchase, form: PlateFormat, plates: list[Plate], situation: Situation) -> Batch:
+    first = next_number(situation.facts, situation.pending)
+    return plates_batch(state, form, plates, first)
+
+
+def choose_plates(
+    state: Purchase, fit: LowRank, form: PlateFormat, thin: bool, money: float, explore: float
+) -> list[Plate]:
+    """Return the next plates: one, or as many as `money` pays whole."""
+    gains = gains_of(state, fit)
+    plates: list[Plate] = []
+    state = replace(state)
+    while not plates or money > 0:
+        if thin:
+            plate = balanced_plate(state, form, state.left)
+        else:
+            plate = gain_plate(state, form, gains, state.left, explore)
+        if plate is None or (state.limit is not None and plates):
+            break
+        cost = form.cost(state, plate)
+        if plates and cost > money:
+            break
+        plates.append(plate)
+        money -= cost
+        state.spent += cost
+        state.taken = np.unique(np.r_[state.taken, plate.cells])
+    return plates
 
 
 def _enough(
     state: Purchase, fit: LowRank, score_error: float | None, least_gain: float | None
-) -> bool:
-    """Tell whether what was asked for is reached."""
+) -> str:
+    """Say that what was asked for is reached, if it is."""
     if score_error is not None:
         _, variance = row_means(fit, state.rows, state.cols, state.values)
-        if 1.6449 * float(np.sqrt(variance.max())) <= score_error:
-            return True
+        if NORMAL_90 * float(np.sqrt(variance.max())) <= score_error:
+            return f"the mean of every row is known within {score_error:g}"
     if least_gain is not None:
-        now, then, _ = expected_errors(state, fit, 0.1 * state.budget)
-        return now - then < least_gain * now
-    return False
+        now, then, _ = expected_errors(state, fit, AHEAD * state.budget)
+        if now - then < least_gain * now:
+            return f"{AHEAD:.0%} more of the budget would lower the expected error by less than {least_gain:.2%}"
+    return ""
 
 
-def _choose(
+def _foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
+    """Return the batch with what the fit expects of it, and of the cells that nobody bought."""
+    return replace(
+        batch,
+        expected=fit.entries(batch.rows, batch.cols),
+        deviation=fit.deviation(batch.rows, batch.cols),
+        report={"expected_error": error},
+    )
+
+
+def choose(
     state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float
-) -> tuple[Any, Any, Any]:
-    """Return the cells of the next batch, their arms and their probabilities."""
-    some, chance = state.draw(None, explore * money)
-    money -= float(state.price_of(some).sum()) if len(some) else 0.0
+) -> tuple[Indices, NDArray[np.str_], Array] | None:
+    """Return the cells of the next batch, their arms and their probabilities; None when no money left buys any.
+
+    Where `money` is too little for the cell that is next, it is doubled until it pays it.
+    """
+    while True:
+        cells, arms, chance = _batch(state, fit, rule, goal, money, explore)
+        if len(cells):
+            return cells, arms, chance
+        if money >= state.left:
+            return None
+        money = min(state.left, 2.0 * money)
+
+
+def _batch(
+    state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float
+) -> tuple[Indices, NDArray[np.str_], Array]:
+    most = state.affordable(money)
+    few: int | None = None
+    if state.limit is not None:  # so few cells that their number, not their money, is shared out
+        few = int(explore * most + state.rng.random())
+    some, chance = state.draw(None, explore * money if few is None else money, few)
+    if len(some):
+        money -= float(state.price_of(some).sum())
+    rest = min(state.affordable(money), most - len(some))
     if rule == "gain":
-        gains = Gains.of(fit, state.rows, state.cols, by_sum=goal == "scores")
-        most = int(min(money / state.cheapest(), state.shape[0] * state.shape[1]))
-        i, j = (
-            gains.pick(state.is_open, state.price, money, most)
-            if most
-            else (np.zeros(0, np.int64),) * 2
-        )
-        best, name = i * state.shape[1] + j, "greedy"
-        odds = np.ones(len(best))
+        gains = gains_of(state, fit, by_sum=goal == "scores")
+        i, j = gains.pick(state.is_open, state.price, money, rest)
+        best, odds, name = i * state.shape[1] + j, np.ones(len(i)), "greedy"
     else:
-        (best, odds), name = pick_by_rule(rule, state, fit, money), rule
+        (best, odds), name = pick_by_rule(rule, state, fit, money, rest), rule
     new = ~np.isin(best, some)
     best, odds = best[new], odds[new]
-    cells = np.r_[some, best]
     arms = np.array(["explore"] * len(some) + [name] * len(best))
-    return cells, arms, np.r_[chance, odds]
+    return np.r_[some, best], arms, np.r_[chance, odds]
+
+
+def _plate_format(
+    plate: dict[str, Any], shape: tuple[int, int], goal: str, rule: str, reserve: float
+) -> PlateFormat:
+    if goal != "all" or rule != "gain" or reserve > 0:
+        raise ParameterError(
+            "plates are filled for goal all by the rule gain, without a reserve, which needs single "
+            f"cells; got {goal!r}, {rule!r} and {reserve}"
+        )
+    return PlateFormat.of(plate, shape)
 
 
 def _refuse(

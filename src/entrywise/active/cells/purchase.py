@@ -1,4 +1,4 @@
-"""What a rule that buys cell by cell keeps: what is bought, what it cost, what is hidden in reserve.
+"""What a rule that buys cell by cell looks at: what is bought, what is out, what is hidden in reserve.
 
 Cells are coded as ``i * n + j``. Nothing of size m x n is kept; cells are looked at in blocks of rows.
 """
@@ -14,35 +14,112 @@ from numpy.typing import NDArray
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
-from entrywise.queries import Asking, Batch, Prices
+from entrywise.queries import Batch, History, Prices, Situation
 from entrywise.types import Array, Indices
 
-BLOCK = 1 << 21
+BLOCK = 1 << 21  # cells looked at at once
+ROUNDING = 1e-9  # share of the budget by which sums of prices may be off
+CHEAPEST = 10  # of a line's cells, one in so many is cheap
+PER_LINE = 2  # cells of every line before a rule looks at it
+STARTING = 0.5  # share of the money that such first cells may cost
+
+
+def _none() -> Indices:
+    return np.zeros(0, np.int64)
 
 
 @dataclass
 class Purchase:
-    """The state of a purchase over an m x n matrix."""
+    """A purchase over an m x n matrix, as one step sees it.
+
+    Parameters
+    ----------
+    rows, cols, values : ndarray of shape (t,)
+        What may be fitted: known or bought, and neither hidden nor a control.
+    taken : ndarray of int64
+        Cells that are not asked again, in order: known, bought, failed, out; hidden ones look open.
+    spent : float
+        Money spent or held by what is out.
+    hidden, hidden_values, hidden_chance
+        Told cells of the blind reserve, in order, their values and their chances.
+    known : ndarray of int64
+        Cells known beforehand, in order: neither bought nor part of a reserve.
+    out : ndarray of int64
+        Cells without an answer yet, but those of the reserve; their variance is known all the same.
+    asked : ndarray of int64
+        Every cell that was told or is out, those of the reserve too, in order.
+    started : float
+        Money that first cells of lines have cost.
+    row_open, col_open : ndarray of bool, optional
+        Lines that this step may ask for.
+    limit : int, optional
+        The most cells that this step may ask for.
+    """
 
     shape: tuple[int, int]
     prices: Prices
     budget: float
     available: NDArray[np.bool_] | None
     rng: np.random.Generator
-    rows: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
-    cols: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Indices = field(default_factory=_none)
+    cols: Indices = field(default_factory=_none)
     values: Array = field(default_factory=lambda: np.zeros(0))
-    taken: Indices = field(
-        default_factory=lambda: np.zeros(0, np.int64)
-    )  # sorted; failed ones too, hidden ones not
+    taken: Indices = field(default_factory=_none)
     spent: float = 0.0
-    hidden: Indices = field(default_factory=lambda: np.zeros(0, np.int64))  # sorted
+    hidden: Indices = field(default_factory=_none)
     hidden_values: Array = field(default_factory=lambda: np.zeros(0))
     hidden_chance: Array = field(default_factory=lambda: np.zeros(0))
+    known: Indices = field(default_factory=_none)
+    out: Indices = field(default_factory=_none)
+    asked: Indices = field(default_factory=_none)
+    started: float = 0.0
+    row_open: NDArray[np.bool_] | None = None
+    col_open: NDArray[np.bool_] | None = None
+    limit: int | None = None
+
+    def see(self, situation: Situation) -> None:
+        """Take in what a step may look at."""
+        n, facts, pending = self.shape[1], situation.facts, situation.pending
+        told, out = facts.rows * n + facts.cols, pending.rows * n + pending.cols
+        in_reserve = (facts.arm == "reserve") & ~facts.known
+        waiting = pending.arm == "reserve"
+        control, failed = facts.arm == "control", facts.failed
+        visible = ~in_reserve & ~control & ~failed
+        self.rows, self.cols = facts.rows[visible], facts.cols[visible]
+        self.values = facts.values[visible]
+        hidden = np.flatnonzero(in_reserve & ~failed)
+        hidden = hidden[np.argsort(told[hidden], kind="stable")]
+        self.hidden, self.hidden_values = told[hidden], facts.values[hidden]
+        self.hidden_chance = facts.probability[hidden]
+        self.out = out[~waiting & (pending.arm != "control")]
+        bought = told[(~in_reserve | failed) & ~control]
+        self.taken = np.unique(np.concatenate([bought, self.out]))
+        self.known = np.unique(told[facts.known])
+        self.asked = np.unique(np.concatenate([told[~control], out[pending.arm != "control"]]))
+        self.started = _cost_of(facts, "start") + _cost_of(pending, "start")
+        if situation.left is not None:
+            self.spent = self.budget - situation.left
+        self.limit = situation.limit
+        self._filter(situation)
+
+    def _filter(self, situation: Situation) -> None:
+        """Close the lines that this step may not ask for."""
+        for name, size, wanted, dropped in (
+            ("row_open", self.shape[0], situation.rows, situation.dropped_rows),
+            ("col_open", self.shape[1], situation.cols, situation.dropped_cols),
+        ):
+            if wanted is None and dropped is None:
+                continue
+            allowed = np.full(size, wanted is None)
+            if wanted is not None:
+                allowed[wanted] = True
+            if dropped is not None:
+                allowed[dropped] = False
+            setattr(self, name, allowed)
 
     @property
     def left(self) -> float:
-        """Money not spent yet."""
+        """Money neither spent nor held."""
         return self.budget - self.spent
 
     @property
@@ -68,28 +145,63 @@ class Purchase:
     def cheapest(self) -> float:
         """Return the lowest price of a cell."""
         flat = self.prices.modes.get("entry")
-        return (
-            flat
-            if isinstance(flat, float)
-            else min(float(self.price(rows).min()) for rows in self.row_blocks())
-        )
+        if isinstance(flat, float):
+            return flat
+        return min(float(self.price(rows).min()) for rows in self.row_blocks())
+
+    def affordable(self, money: float) -> int:
+        """Return how many cells the money could pay, and this step may ask for, at most."""
+        count = int(min(money / self.cheapest(), self.shape[0] * self.shape[1]))
+        return count if self.limit is None else min(count, self.limit)
+
+    def batch(
+        self, cells: Indices, arm: str | NDArray[np.str_], chance: Array | None = None, **extra: Any
+    ) -> Batch:
+        """Return cells as a batch, cut to what this step may ask for; a sure pick has chance one."""
+        chance = np.ones(len(cells)) if chance is None else chance
+        arms = np.broadcast_to(np.asarray(arm), (len(cells),))
+        i, j = np.divmod(cells, self.shape[1])
+        return Batch(i, j, arm=arms, probability=chance, **extra)[: self.limit]
 
     def is_open(self, rows: Indices) -> NDArray[np.bool_]:
         """Tell which cells of whole rows may be bought; hidden ones look open."""
-        n = self.shape[1]
-        found = (
-            np.ones((len(rows), n), dtype=bool)
-            if self.available is None
-            else self.available[rows].copy()
-        )
-        low, high = np.searchsorted(self.taken, (rows[0] * n, (rows[-1] + 1) * n))
-        if rows[-1] - rows[0] == len(rows) - 1:
-            found.ravel()[self.taken[low:high] - rows[0] * n] = False
+        found = self._without(rows, self.taken)
+        if self.row_open is not None:
+            found &= self.row_open[rows][:, None]
+        if self.col_open is not None:
+            found &= self.col_open
+        return found
+
+    def may_ask(self, cells: Indices) -> NDArray[np.bool_]:
+        """Tell which cells lie in lines that this step may ask for."""
+        i, j = np.divmod(cells, self.shape[1])
+        found = np.ones(len(cells), bool)
+        if self.row_open is not None:
+            found &= self.row_open[i]
+        if self.col_open is not None:
+            found &= self.col_open[j]
+        return found
+
+    def may_be_reserve(self, rows: Indices) -> NDArray[np.bool_]:
+        """Tell which cells of whole rows were not known beforehand."""
+        return self._without(rows, self.known)
+
+    def _without(self, rows: Indices, cells: Indices) -> NDArray[np.bool_]:
+        """Tell which cells of whole rows are available and not among `cells`, which are in order."""
+        n, first = self.shape[1], rows[0]
+        if self.available is None:
+            found = np.ones((len(rows), n), dtype=bool)
         else:
-            place = np.full(rows[-1] - rows[0] + 1, -1)
-            place[rows - rows[0]] = np.arange(len(rows))
-            at = place[self.taken[low:high] // n - rows[0]]
-            found[at[at >= 0], (self.taken[low:high] % n)[at >= 0]] = False
+            found = self.available[rows].copy()
+        low, high = np.searchsorted(cells, (first * n, (rows[-1] + 1) * n))
+        taken = cells[low:high]
+        if rows[-1] - first == len(rows) - 1:  # one after the other
+            found.ravel()[taken - first * n] = False
+            return found
+        place = np.full(rows[-1] - first + 1, -1)
+        place[rows - first] = np.arange(len(rows))
+        at = place[taken // n - first]
+        found[at[at >= 0], (taken % n)[at >= 0]] = False
         return found
 
     def row_blocks(self) -> list[Indices]:
@@ -109,27 +221,12 @@ class Purchase:
         """
         if money <= 0:
             return np.zeros(0, np.int64), np.zeros(0)
-        if weight is None and isinstance(self.prices.modes.get("entry"), float):
+        filtered = self.row_open is not None or self.col_open is not None
+        if weight is None and not filtered and isinstance(self.prices.modes.get("entry"), float):
             return self._draw_evenly(money, most)
         weight = weight or (lambda rows: 1.0 / self.price(rows))
-        cells, times, weights = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-        cheapest = np.inf
-        for rows in self.row_blocks():
-            w = np.where(self.is_open(rows), weight(rows), 0.0).ravel()
-            at = np.flatnonzero(w > 0)
-            if not len(at):
-                continue
-            cells = np.r_[cells, rows[0] * self.shape[1] + at]
-            times = np.r_[times, self.rng.standard_exponential(len(at)) / w[at]]
-            weights = np.r_[weights, w[at]]
-            cheapest = min(cheapest, float(self.price_of(cells[-len(at) :]).min()))
-            keep = int(min(len(cells), max(1, money / cheapest) if most is None else most)) + 1
-            if len(cells) > 2 * keep:
-                part = np.argpartition(times, keep - 1)[:keep]
-                cells, times, weights = cells[part], times[part], weights[part]
-        order = np.argsort(times, kind="stable")
-        cells, times, weights = cells[order], times[order], weights[order]
-        fits = np.cumsum(self.price_of(cells)) <= money + 1e-9 * self.budget
+        cells, times, weights = self._waiting(weight, money, most)
+        fits = np.cumsum(self.price_of(cells)) <= money + ROUNDING * self.budget
         count = int(np.argmin(fits)) if not fits.all() else len(cells)
         count = count if most is None else min(count, most)
         if count == 0:
@@ -137,18 +234,37 @@ class Purchase:
         until = times[count] if count < len(times) else np.inf
         return cells[:count], -np.expm1(-weights[:count] * until)
 
+    def _waiting(
+        self, weight: Callable[[Indices], Array], money: float, most: int | None
+    ) -> tuple[Indices, Array, Array]:
+        """Return the open cells that come first, in order, with their times and weights: one more than can be taken."""
+        cells, times, weights = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+        cheapest = np.inf
+        for rows in self.row_blocks():
+            w = np.where(self.is_open(rows), weight(rows), 0.0).ravel()
+            at = np.flatnonzero(w > 0)
+            if not len(at):
+                continue
+            new = rows[0] * self.shape[1] + at
+            cells = np.r_[cells, new]
+            times = np.r_[times, self.rng.standard_exponential(len(at)) / w[at]]
+            weights = np.r_[weights, w[at]]
+            cheapest = min(cheapest, float(self.price_of(new).min()))
+            limit = max(1, money / cheapest) if most is None else most
+            keep = int(min(len(cells), limit)) + 1
+            if len(cells) > 2 * keep:
+                part = np.argpartition(times, keep - 1)[:keep]
+                cells, times, weights = cells[part], times[part], weights[part]
+        order = np.argsort(times, kind="stable")
+        return cells[order], times[order], weights[order]
+
     def _draw_evenly(self, money: float, most: int | None) -> tuple[Indices, Array]:
         """Return open cells drawn evenly at one price for all, without looking at every cell."""
         m, n = self.shape
-        free = m * n - len(self.taken)
-        if self.available is not None:
-            inside = self.available[self.taken // n, self.taken % n]
-            free = int(np.count_nonzero(self.available)) - int(np.count_nonzero(inside))
-        count = int(
-            min(
-                free, (money + 1e-9 * self.budget) / self.cheapest(), free if most is None else most
-            )
-        )
+        free = self._free()
+        count = int(min(free, (money + ROUNDING * self.budget) / self.cheapest()))
+        if most is not None:
+            count = min(count, most)
         if count <= 0:
             return np.zeros(0, np.int64), np.zeros(0)
         found = np.zeros(0, np.int64)
@@ -156,40 +272,21 @@ class Purchase:
             open_ = [rows[0] * n + np.flatnonzero(self.is_open(rows)) for rows in self.row_blocks()]
             found = self.rng.permutation(np.concatenate(open_))
         while len(found) < count:
-            some = np.r_[
-                found,
-                self.rng.integers(m * n, size=int(1.2 * (count - len(found)) * m * n / free) + 10),
-            ]
+            tries = int(1.2 * (count - len(found)) * m * n / free) + 10
+            some = np.r_[found, self.rng.integers(m * n, size=tries)]
             if self.available is not None:
                 some = some[self.available[some // n, some % n]]
-            at = np.minimum(np.searchsorted(self.taken, some), max(len(self.taken) - 1, 0))
-            some = some[self.taken[at] != some] if len(self.taken) else some
+            some = some[~_among(self.taken, some)[0]]
             found = some[np.sort(np.unique(some, return_index=True)[1])]
         return found[:count], np.full(count, count / free)
 
-    def buy(
-        self, cells: Indices, arm: str | NDArray[np.str_], chance: Array | None = None
-    ) -> Asking[None]:
-        """Ask for cells in one batch; those in the hidden reserve are handed over and cost nothing."""
-        chance = np.ones(len(cells)) if chance is None else chance
-        arms = np.broadcast_to(np.asarray(arm), (len(cells),))
-        at = np.minimum(np.searchsorted(self.hidden, cells), max(len(self.hidden) - 1, 0))
-        known = self.hidden[at] == cells if len(self.hidden) else np.zeros(len(cells), bool)
-        answers = np.empty(len(cells))
-        if known.any():
-            answers[known] = self.hidden_values[at[known]]
-        ask = cells[~known]
-        if len(ask):
-            n = self.shape[1]
-            found = yield Batch(ask // n, ask % n, arm=arms[~known], probability=chance[~known])
-            answers[~known] = found
-            self.spent += float(self.price_of(ask).sum())
-        if known.any():
-            stay = np.ones(len(self.hidden), bool)
-            stay[at[known]] = False
-            self.hidden, self.hidden_values = self.hidden[stay], self.hidden_values[stay]
-            self.hidden_chance = self.hidden_chance[stay]
-        self.add(cells, answers)
+    def _free(self) -> int:
+        """Return how many cells may still be bought."""
+        m, n = self.shape
+        if self.available is None:
+            return m * n - len(self.taken)
+        inside = self.available[self.taken // n, self.taken % n]
+        return int(np.count_nonzero(self.available)) - int(np.count_nonzero(inside))
 
     def add(self, cells: Indices, answers: Array) -> None:
         """Keep answers; failed ones (NaN) are taken too, and never asked again."""
@@ -200,109 +297,80 @@ class Purchase:
         self.values = np.r_[self.values, answers[good]]
         self.taken = np.sort(np.r_[self.taken, cells])
 
-    def set_aside(self, share: float) -> Asking[None]:
-        """Buy the blind reserve: cells drawn before anything is known, with chance min(.2, c / sqrt(price)).
+    def starting_money(self) -> float:
+        """Return what first cells of lines may still cost."""
+        return STARTING * (self.left + self.started) - self.started
 
-        Of all powers of the price this one makes the reserve worth most equally weighted cells for its money: with
-        chances c p^-a that is N^2 money / (sum p^a sum p^(1-a)), largest at a = 1/2 (Cauchy-Schwarz).
+    def first_cells(self) -> Indices:
+        """Return a few cells of every line that has fewer, from its cheapest tenth, for at most half the money.
+
+        What was spent on first cells before counts.
         """
-        money = share * self.budget
-        low, high = 0.0, 1.0
-        while self._expected(high) < money and high < 1e300:
-            high *= 4.0
-        for _ in range(100):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._expected(middle) < money else (low, middle)
-        cells, chances = [], []
-        for rows in self.row_blocks():
-            p = np.where(self.is_open(rows), np.minimum(0.2, high / np.sqrt(self.price(rows))), 0.0)
-            at = np.flatnonzero(self.rng.random(p.shape) < p)
-            cells.append(rows[0] * self.shape[1] + at)
-            chances.append(p.ravel()[at])
-        chosen, chance = np.concatenate(cells), np.concatenate(chances)
-        order = self.rng.permutation(len(chosen))
-        bill = np.cumsum(self.price_of(chosen[order]))
-        order = np.sort(
-            order[: int(np.searchsorted(bill, min(1.2 * money, self.left), side="right"))]
-        )
-        chosen, chance = chosen[order], chance[order]
-        if len(chosen):
-            n = self.shape[1]
-            answers = yield Batch(
-                chosen // n, chosen % n, arm=np.full(len(chosen), "reserve"), probability=chance
-            )
-            self.spent += float(self.price_of(chosen).sum())
-            good = ~np.isnan(answers)
-            self.taken = np.sort(np.r_[self.taken, chosen[~good]])
-            self.hidden, self.hidden_values, self.hidden_chance = (
-                chosen[good],
-                np.array(answers)[good],
-                chance[good],
-            )
-
-    def _expected(self, c: float) -> float:
-        total = 0.0
-        for rows in self.row_blocks():
-            price = self.price(rows)
-            total += float((np.minimum(0.2, c / np.sqrt(price)) * price * self.is_open(rows)).sum())
-        return total
-
-    def first_cells(self, per_line: int = 2) -> Indices:
-        """Return a few cells of every row and column, from the cheapest tenth of each, for at most half the money."""
+        money = self.starting_money()
+        if money < self.cheapest():
+            return _none()
         m, n = self.shape
+        by_row = np.bincount(self.taken // n, minlength=m)
+        by_col = np.bincount(self.taken % n, minlength=n)
         chosen: list[int] = []
-        col_counts = np.zeros(n, np.int64)
-        for i in self.rng.permutation(m):
-            row = self.is_open(np.array([i]))[0]
-            for j in self._cheap(np.flatnonzero(row), self.price(np.array([i]))[0], per_line):
+        for i in self.rng.permutation(np.flatnonzero(by_row < PER_LINE)):
+            row = np.array([i])
+            places = np.flatnonzero(self.is_open(row)[0])
+            for j in self.cheap(places, self.price(row)[0], PER_LINE - int(by_row[i])):
                 chosen.append(int(i) * n + int(j))
-                col_counts[j] += 1
-        have = set(chosen)
-        every = np.arange(m)
-        for j in np.flatnonzero(col_counts < per_line):
-            price = self.prices.of("entry", every, np.full(m, j))
-            cells = every * n + j
-            free = ~np.isin(cells, self.taken) & np.array([c not in have for c in cells.tolist()])
-            if self.available is not None:
-                free &= self.available[:, j]
-            chosen += [
-                int(i) * n + int(j)
-                for i in self._cheap(np.flatnonzero(free), price, per_line - int(col_counts[j]))
-            ]
+                by_col[j] += 1
+        for j in np.flatnonzero(by_col < PER_LINE):
+            places = self._open_in_column(int(j), chosen)
+            price = self.prices.of("entry", np.arange(m), np.full(m, j))
+            few = self.cheap(places, price, PER_LINE - int(by_col[j]))
+            chosen += [int(i) * n + int(j) for i in few]
         cells = self.rng.permutation(np.array(chosen, np.int64))
-        affordable = (
-            np.cumsum(self.price_of(cells)) <= 0.5 * self.left if len(cells) else np.zeros(0, bool)
-        )
-        return cells[affordable] if affordable.any() else cells[:0]
+        return np.asarray(cells[np.cumsum(self.price_of(cells)) <= money])
 
-    def _cheap(self, places: Indices, price: Array, count: int) -> Indices:
+    def _open_in_column(self, j: int, chosen: list[int]) -> Indices:
+        """Return the rows whose cell in column j may be bought and was not chosen."""
+        m, n = self.shape
+        if self.col_open is not None and not self.col_open[j]:
+            return _none()
+        cells = np.arange(m) * n + j
+        free = ~np.isin(cells, self.taken) & ~np.isin(cells, chosen)
+        if self.available is not None:
+            free &= self.available[:, j]
+        if self.row_open is not None:
+            free &= self.row_open
+        return np.flatnonzero(free)
+
+    def cheap(self, places: Indices, price: Array, count: int) -> Indices:
+        """Return so many of a line's places at random, from the cheapest tenth where prices differ."""
         if len(places) <= count:
             return places
         few = places[np.argsort(price[places], kind="stable")]
         if price[places].max() > price[places].min():
-            few = few[: max(count, -(-len(few) // 10))]
+            few = few[: max(count, -(-len(few) // CHEAPEST))]
         return np.asarray(self.rng.choice(few, size=count, replace=False))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the state as arrays, for a checkpoint."""
-        names = ("rows", "cols", "values", "taken", "hidden", "hidden_values", "hidden_chance")
-        return {name: getattr(self, name) for name in names} | {"spent": np.array(self.spent)}
 
-    def restore(self, arrays: Any) -> None:
-        """Take back the state that :meth:`arrays` gave."""
-        for name in ("rows", "cols", "values", "taken", "hidden", "hidden_values", "hidden_chance"):
-            setattr(self, name, arrays[name].copy())
-        self.spent = float(arrays["spent"])
+def _among(ordered: Indices, cells: Indices) -> tuple[NDArray[np.bool_], Indices]:
+    """Tell which cells are in an ordered list, and return their places in it."""
+    if not len(ordered):
+        return np.zeros(len(cells), bool), np.zeros(len(cells), np.int64)
+    at = np.minimum(np.searchsorted(ordered, cells), len(ordered) - 1)
+    return ordered[at] == cells, at
 
 
-def check_purchase(
+def _cost_of(table: History, arm: str) -> float:
+    return float(np.nansum(table.price[table.arm == arm]))
+
+
+def see_purchase(
     shape: tuple[int, int],
     prices: Prices | None,
     budget: float,
     available: Any,
     rng: np.random.Generator,
+    situation: Situation,
 ) -> Purchase:
-    """Return a new purchase, or refuse its parameters."""
+    """Return a purchase as a step sees it, or refuse its parameters."""
     if len(tuple(shape)) != 2 or min(shape) < 1:
         raise ParameterError(f"shape must be two numbers above 0, got {shape}")
     if budget is None or not (np.isfinite(budget) and budget >= 0):
@@ -316,4 +384,7 @@ def check_purchase(
             )
         if not mask.any():
             raise DataError("available allows no cell to be bought; allow some")
-    return Purchase((int(shape[0]), int(shape[1])), prices or Prices(), float(budget), mask, rng)
+    size = (int(shape[0]), int(shape[1]))
+    found = Purchase(size, prices or Prices(), float(budget), mask, rng)
+    found.see(situation)
+    return found
