@@ -22,14 +22,13 @@ from entrywise.queries import Batch, Prices
 from entrywise.results import LowRank
 from entrywise.results.calibration import normal_width
 from entrywise.run import Run
-from entrywise.types import Array, Indices
+from entrywise.types import Array, Indices, Seed, generator
 
-RANDOM = (
-    "explore",
-    "reserve",
-    "random",
-    "uniform",
-)  # arms whose cells were drawn with a known probability
+RANDOM = ("explore", "reserve", "random", "uniform")  # drawn with a known probability
+FEWEST_JUDGES = 30  # cells of half a reserve that can judge two purchases
+FORETOLD = 3  # draws of what is hidden to see how far the fit foretells itself
+FEWEST_ROWS = 10  # foretold rows and draws below which nothing is widened
+SAMPLED = 100_000  # cells whose prices stand for all
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +77,16 @@ class Bought:
         if not told:
             raise DataError("nothing was bought yet; ask, measure and tell first")
         at = np.array([index(x["row"], x["col"]) for x in told], np.int64).reshape(-1, 2)
+        chances = [1.0 if x["probability"] is None else x["probability"] for x in told]
         return cls(
-            shape, at[:, 0], at[:, 1], np.array([x["value"] for x in told], np.float64), np.array([x["arm"] or "" for x in told]),
-            np.array([1.0 if x["probability"] is None else x["probability"] for x in told]),
-            np.array([x["price"] for x in told], np.float64),
-        )  # fmt: skip
+            shape,
+            rows=at[:, 0],
+            cols=at[:, 1],
+            values=np.array([x["value"] for x in told], np.float64),
+            arms=np.array([x["arm"] or "" for x in told]),
+            probability=np.array(chances),
+            price=np.array([x["price"] for x in told], np.float64),
+        )
 
     def __len__(self) -> int:
         return len(self.values)
@@ -176,13 +180,13 @@ def extrapolation(
     if share <= 0.0 or len(seen) < 2 * (m + n):
         return 1.0
     price, kept = prices.of("entry", seen.rows, seen.cols), 0.0
-    some = rng.integers(m * n, size=100_000)
+    some = rng.integers(m * n, size=SAMPLED)
     every = prices.of("entry", some // n, some % n)
     dear = np.quantile(every, 1.0 - share)
     if np.any(every > dear):
         kept = min(1.0, float(np.sum(price > dear)) / (float(np.mean(every > dear)) * m * n))
     ratios = []
-    for draw in range(3):
+    for draw in range(FORETOLD):
         order = np.lexsort((rng.random(len(seen)), price))
         hidden = order[len(seen) - int(0.5 * share * len(seen)) :]
         hidden = hidden[rng.random(len(hidden)) >= kept]
@@ -194,7 +198,7 @@ def extrapolation(
         there = np.bincount(i, minlength=m) > 0
         ratios.append(np.abs(off[there]) / np.sqrt(sum_variances(guess, i, j)[there]))
     every_ratio = np.concatenate(ratios)
-    if len(every_ratio) < 10:
+    if len(every_ratio) < FEWEST_ROWS:
         return 1.0
     return max(1.0, float(np.quantile(every_ratio, level)) / normal_width(level))
 
@@ -231,9 +235,7 @@ class Savings:
         return float(self.spend[at - 1] + share * (self.spend[at] - self.spend[at - 1]))
 
 
-def savings(
-    fit: LowRank, bought: Bought, points: int = 5, rng: np.random.Generator | int = 0
-) -> Savings:
+def savings(fit: LowRank, bought: Bought, points: int = 5, rng: Seed = 0) -> Savings:
     """Return the error against spend of this rule and of random buying, from cells that were drawn at random.
 
     Half of the reserve and the exploration cells, in their order, are a purchase at random (by one over the price or over
@@ -241,46 +243,54 @@ def savings(
     reserve, which neither has seen, weighted by one over their probability; then the halves change places. With
     too small a reserve, or fewer cells than lines, the answer is that it is unknown.
     """
-    lines, generator = max(bought.shape), np.random.default_rng(rng)
-    reserve = generator.permutation(np.flatnonzero(bought.arms == "reserve"))
+    lines = max(bought.shape)
+    reserve = generator(rng).permutation(np.flatnonzero(bought.arms == "reserve"))
     explore = np.flatnonzero(bought.arms == "explore")
     chosen = np.flatnonzero(~np.isin(bought.arms, RANDOM))
     halves = np.array_split(reserve, 2)
-    if len(halves[1]) < 30:
+    if len(halves[1]) < FEWEST_JUDGES:
         return Savings(
             reason=f"unknown: a reserve of {len(reserve)} cells is too small to judge both"
         )
-    at_random = [np.r_[halves[1 - k], explore] for k in (0, 1)]
+    at_random = [np.r_[halves[1], explore], np.r_[halves[0], explore]]
     fewest = min(len(at_random[0]), len(at_random[1]), len(chosen))
     if fewest < lines:
         return Savings(reason=f"unknown: {fewest} cells are fewer than one a line ({lines})")
-    bills = [[np.cumsum(bought.price[cells]) for cells in (chosen, at_random[k])] for k in (0, 1)]
-    most = min(float(bill[-1]) for pair in bills for bill in pair)
-    least = max(float(bill[lines - 1]) for pair in bills for bill in pair)
+    bills = [np.cumsum(bought.price[cells]) for cells in (chosen, *at_random)]
+    most = min(float(bill[-1]) for bill in bills)
+    least = max(float(bill[lines - 1]) for bill in bills)
     spends = np.linspace(least, most, points) if least < most else np.array([most])
-    squares = np.zeros((2, len(spends), len(reserve)))
-    for k in (0, 1):
-        judge = halves[k]
-        here = slice(0, len(judge)) if k == 0 else slice(len(reserve) - len(judge), None)
-        for which, cells in enumerate((chosen, at_random[k])):
-            for t, spend in enumerate(spends):
-                some = cells[
-                    : int(np.searchsorted(bills[k][which], spend * (1 + 1e-9), side="right"))
-                ]
-                found = low_rank(bought.observations(some), min(fit.rank, *bought.shape), rng=0)
-                off = found.entries(bought.rows[judge], bought.cols[judge]) - bought.values[judge]
-                squares[which, t, here] = off**2
-    weights = 1.0 / bought.probability[np.concatenate(halves)]
+    rank = min(fit.rank, *bought.shape)
+    judged = [
+        [_squares(bought, cells, spends, judge, rank) for cells in (chosen, drawn)]
+        for judge, drawn in zip(halves, at_random, strict=True)
+    ]
+    squares = np.concatenate(judged, axis=2)  # (rule or random, spends, reserve)
+    weights = 1.0 / bought.probability[reserve]
     weights /= weights.sum()
     means = np.maximum(squares @ weights, np.finfo(float).tiny)
-    apart = (
-        squares[0] / means[0][:, None] - squares[1] / means[1][:, None]
-    )  # of the logarithms, cell by cell
+    shares = squares / means[:, :, None]
+    apart = shares[0] - shares[1]  # of the logarithms, cell by cell
     spread = 0.5 * normal_width(0.9) * np.sqrt(apart**2 @ weights**2)
     rule, random = np.sqrt(means).tolist()
     return Savings(
-        tuple(spends.tolist()), tuple(rule), tuple(random), tuple(np.exp(spread).tolist())
+        spend=tuple(spends.tolist()),
+        rule_error=tuple(rule),
+        random_error=tuple(random),
+        doubt=tuple(np.exp(spread).tolist()),
     )
+
+
+def _squares(bought: Bought, cells: Indices, spends: Array, judge: Indices, rank: int) -> Array:
+    """Return the squared errors at `judge` of fits to the first cells that each spend pays, shape (spends, judges)."""
+    bill = np.cumsum(bought.price[cells])
+    found = np.empty((len(spends), len(judge)))
+    for t, spend in enumerate(spends):
+        some = cells[: int(np.searchsorted(bill, spend * (1 + 1e-9), side="right"))]
+        fit = low_rank(bought.observations(some), rank, rng=0)
+        off = fit.entries(bought.rows[judge], bought.cols[judge]) - bought.values[judge]
+        found[t] = off**2
+    return found
 
 
 @dataclass(frozen=True)

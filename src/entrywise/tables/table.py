@@ -321,6 +321,8 @@ def _has_header(
         return True
     if numbers_at:
         return _mixed_is_header(path, first, numbers_at, text_over_numbers)
+    if any(below[k] and blank[k] for k in range(1, len(first))):
+        raise _unclear(path)
     again = any(first[k] and first[k] in {record[k] for record in body} for k in range(len(first)))
     return not again
 
@@ -329,6 +331,8 @@ def _numbers_are_names(path: str, first: Sequence[str], body: Sequence[Sequence[
     """Return whether a first line of numbers, perhaps after a blank corner, names columns: 0, 1, 2, ..."""
     corner = first[0] == "" and len(first) > 1
     cells = list(first[1:] if corner else first)
+    if body and any(first) and all(map(is_gap, first)):  # a row of gaps, or a column called NA
+        raise _unclear(path)
     if not body or (not corner and not _may_be_names(cells)):
         return False
     places = [whole(cell) for cell in cells]
