@@ -223,8 +223,8 @@ def main():
     if "workers" in cases:
         workers(bars, "Jester", jester(), 0.15, seeds, filtered=False, chunk=1)
         workers(bars, "KIBA", kiba(), 0.1, seeds, filtered=False, chunk=5)
-        small = jester()[:160, :60]
-        workers(bars, "Jester, a block", small, 0.2, seeds, filtered=True, chunk=2)
+        small = jester()[:96, :50]  # a step for each ask: rows of their own share no queue
+        workers(bars, "Jester, a block", small, 0.2, seeds, filtered=True, chunk=3)
     if "plates" in cases:
         plates(bars, seeds[:5])
     print(f"{time.time() - start:.0f} s in all")

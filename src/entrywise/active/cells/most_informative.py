@@ -135,6 +135,8 @@ def most_informative(
     if form is not None:
         situation = replace(situation, facts=without_plate_effects(situation.facts))
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    if form is not None:  # controls are never bought
+        state.taken = np.union1d(state.taken, form.control_cells(state.shape))
     step = situation.step
     if goal == "best":
         return best_row_step(state, situation, rank=rank, reserve=reserve)

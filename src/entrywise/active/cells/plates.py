@@ -78,9 +78,13 @@ class PlateFormat:
         """Axis of the lines that a plate is about."""
         return 0 if self.per == "row" else 1
 
+    def control_cells(self, shape: tuple[int, int]) -> Indices:
+        """Return the controls as numbers of cells."""
+        return np.array([i * shape[1] + j for i, j in self.controls], np.int64)
+
     def cost(self, state: Purchase, plate: Plate) -> float:
         """Return what a plate costs, controls and replicates included."""
-        controls = np.array([i * state.shape[1] + j for i, j in self.controls], np.int64)
+        controls = self.control_cells(state.shape)
         cells = self.replicates * float(state.price_of(plate.cells).sum())
         return cells + float(state.price_of(controls).sum())
 
