@@ -80,6 +80,7 @@ def test_the_number_of_a_cell_is_uniform_and_its_own():
         assert abs(np.corrcoef(grid.ravel(), moved.ravel())[0, 1]) < 0.03
 
 
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**9), more=st.integers(0, 20), money=st.floats(1.0, 3.0))
 def test_a_reserve_grows_with_a_study_and_loses_no_cell(seed, more, money):
     small, small_chance = reserve_cells(purchase((30, 20), 300.0), 0.1, seed)
@@ -184,7 +185,8 @@ def test_pairs_begin_with_what_is_known(maker):
     assert found.cost <= 60
 
 
-@settings(max_examples=15, phases=[Phase.generate])
+@pytest.mark.slow
+@settings(max_examples=12, phases=[Phase.generate])
 @given(
     size=st.integers(4, 12),
     per=st.sampled_from(["row", "col"]),
@@ -204,7 +206,7 @@ def test_plates_never_break_a_constraint(size, per, lines, replicates, controls,
     }
     A = random_low_rank(12, 10, 2, 3)
     try:
-        plan = most_informative(A.shape, budget=90.0, rank=2, plate=plate, rng=seed)
+        plan = most_informative(A.shape, budget=60.0, rank=2, plate=plate, rng=seed)
     except ParameterError:
         assert (size - len(controls)) // replicates < 1
         return
@@ -217,7 +219,7 @@ def test_plates_never_break_a_constraint(size, per, lines, replicates, controls,
         at = rng.permutation(run.open)[: rng.integers(1, 9)]
         run.tell(A[run.batch.rows[at], run.batch.cols[at]], at)
     told = run.facts
-    assert run.result.cost == len(told) <= 90
+    assert run.result.cost == len(told) <= 60
     for number in np.unique(told.plate):
         here = told[told.plate == number]
         cells = here[(here.arm != "control") & (here.arm != "replicate")]
