@@ -52,6 +52,13 @@ class Method:
         return getattr(importlib.import_module(f"entrywise.{module}"), name)
 
     @property
+    def kind(self) -> str:
+        """How an active method asks: ``streaming`` (nobody waits) or ``batch``; empty for the other rooms."""
+        if self.room != "active":
+            return ""
+        return "streaming" if getattr(self.load(), "streaming", False) else "batch"
+
+    @property
     def summary(self) -> str:
         """First line of its docstring."""
         return (inspect.getdoc(self.load()) or "").split("\n")[0]
