@@ -657,9 +657,7 @@ def test_postgresql_asks_by_key_with_statistics_of_another_study(own_server):
     Study.create(
         own_server.url, "first", plan="adaptive-nystrom", params={"n": 2000, "rank": 1}, seed=1
     )
-    analyze = (
-        "ANALYZE pending; ANALYZE questions; ANALYZE facts; ANALYZE steps; ANALYZE studies"
-    )
+    analyze = "ANALYZE pending; ANALYZE questions; ANALYZE facts; ANALYZE steps; ANALYZE studies"
     Store(own_server.url).database.write(lambda c: c.exec_driver_sql(analyze))
     study = Study.create(
         own_server.url, "second", plan="adaptive-nystrom", params={"n": 20_000, "rank": 1}, seed=1

@@ -162,7 +162,9 @@ def advances_once(desk: Desk) -> None:
     older = replace(stale, cursor=stale.cursor - 1)
     richer = replace(stale, committed=stale.committed + 1.0)
     for other in (older, richer):
-        assert not two.store.install(other, SimpleNamespace(steps=(), ended="finished", reason=None)), "a step was installed on an old state"
+        assert not two.store.install(
+            other, SimpleNamespace(steps=(), ended="finished", reason=None)
+        ), "a step was installed on an old state"
 
 
 def known_is_free(desk: Desk) -> None:

@@ -202,9 +202,7 @@ def _kinds(table: sa.Table) -> dict[str, tuple[type, bool]]:
     return {c.name: (_kind(c), bool(c.nullable)) for c in _columns(table)}
 
 
-def _parsed(
-    name: str, text: str, kinds: Mapping[str, tuple[type, bool]]
-) -> dict[str, list[Any]]:
+def _parsed(name: str, text: str, kinds: Mapping[str, tuple[type, bool]]) -> dict[str, list[Any]]:
     csv.field_size_limit(min(_LINE, sys.maxsize))
     reader = csv.reader(io.StringIO(text, newline=""))
     head = next(reader, None)
@@ -303,9 +301,7 @@ def _check(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]
             Prices.from_json(json.loads(quotes))
 
 
-def _check_values(
-    study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]]]
-) -> None:
+def _check_values(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]]]) -> None:
     for kind, value, failed in zip(
         *(tables["facts"][c] for c in ("kind", "value", "failed")), strict=True
     ):
@@ -389,7 +385,9 @@ def _read_first(archive: zipfile.ZipFile, given: Mapping[str, Any]) -> Archive:
     for name, columns in _OLD.items():
         kinds = {column: (kind, True) for column, kind in columns.items()}
         parsed = _parsed(name, _part(archive, f"{name}.csv"), kinds)
-        tables[name] = [dict(zip(parsed, row, strict=True)) for row in zip(*parsed.values(), strict=True)]
+        tables[name] = [
+            dict(zip(parsed, row, strict=True)) for row in zip(*parsed.values(), strict=True)
+        ]
     plan, params = plans.renamed(str(given["plan"]), dict(given["params"]))
     rows = legacy.converted({**given, "plan": plan, "params": params}, tables, plans.streams(plan))
     (study,) = rows.pop("studies")

@@ -466,7 +466,9 @@ def _grown(
             continue
         if isinstance(given, int):
             if axis in there:
-                raise ParameterError(f"the {axis}s of this study have labels; give those of the new")
+                raise ParameterError(
+                    f"the {axis}s of this study have labels; give those of the new"
+                )
             more[axis] = given
             continue
         if axis not in there:

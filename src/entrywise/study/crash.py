@@ -103,7 +103,14 @@ class Outcome:
 
 
 def work_and_note(
-    url: str, name: str, worker: str, path: str, seed: int, matrix: Array, pause: float, raises: float
+    url: str,
+    name: str,
+    worker: str,
+    path: str,
+    seed: int,
+    matrix: Array,
+    pause: float,
+    raises: float,
 ) -> None:
     """Ask, measure and tell until the study is finished; note what was acknowledged."""
     oracle, chance = MatrixOracle(matrix), random.Random(seed)
@@ -294,5 +301,3 @@ def _same(found: Any, expected: Any) -> bool:
         same = found.factor.tobytes() == expected.factor.tobytes()
         return bool(same and found.pivots.tolist() == expected.pivots.tolist())
     return bool(np.array_equal(found.left, expected.left))
-
-

@@ -177,9 +177,7 @@ class Leases:
         busy = any(until > now for _, until in members)
         return found - keys if busy else found | keys
 
-    def _asked(
-        self, connection: Connection, study: int, keys: list[Key]
-    ) -> list[tuple[Any, ...]]:
+    def _asked(self, connection: Connection, study: int, keys: list[Key]) -> list[tuple[Any, ...]]:
         q, p = questions.c, pending.c
         columns = (q.batch, q.position, q.row, q.col, q.mode, q.price, q.unit)
         columns += (q.arm, q.probability, q.plate, q.well)
@@ -249,9 +247,7 @@ def withdraw(
     epoch, step = connection.execute(lock).one()
     gone = {"leased_until": WITHDRAWN, "worker": None, "leased_at": None, "turn": p.turn + 1}
     change = sa.update(pending).where(*where).values(**gone)
-    rows = connection.execute(
-        change.returning(p.batch, p.position, p.unit, p.price, p.turn)
-    ).all()
+    rows = connection.execute(change.returning(p.batch, p.position, p.unit, p.price, p.turn)).all()
     if not rows:
         return 0
     begun = _begun_units(connection, study, {(r[0], r[2]) for r in rows if r[2] is not None})

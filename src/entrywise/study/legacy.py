@@ -26,7 +26,10 @@ def converted(
 
 class _Conversion:
     def __init__(
-        self, study: Mapping[str, Any], tables: Mapping[str, Sequence[Mapping[str, Any]]], streams: bool
+        self,
+        study: Mapping[str, Any],
+        tables: Mapping[str, Sequence[Mapping[str, Any]]],
+        streams: bool,
     ) -> None:
         self.study, self.tables, self.streams = study, tables, streams
         self.dead = {b["number"] for b in tables["batches"] if b["dead"]}

@@ -49,7 +49,9 @@ studies = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False),
-    Column("plan", Text, nullable=False),  # a name in entrywise.methods, or one that the opener allows
+    Column(
+        "plan", Text, nullable=False
+    ),  # a name in entrywise.methods, or one that the opener allows
     Column("seed", BigInteger, nullable=False),
     Column("symmetric", Boolean, nullable=False),
     Column("fresh", Boolean, nullable=False),

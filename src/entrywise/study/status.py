@@ -218,9 +218,7 @@ def log(store: Store, record: Record, labels: Labels) -> Iterator[dict[str, Any]
         yield from _step_lines(store, record, labels, number)
 
 
-def _step_lines(
-    store: Store, record: Record, labels: Labels, number: int
-) -> list[dict[str, Any]]:
+def _step_lines(store: Store, record: Record, labels: Labels, number: int) -> list[dict[str, Any]]:
     q, f, p, w = questions.c, facts.c, pending.c, wants.c
     said = (f.study == record.id) & (f.batch == q.batch) & (f.position == q.position)
     queued = (p.study == record.id) & (p.batch == q.batch) & (p.position == q.position)
@@ -288,9 +286,9 @@ def _question_lines(labels: Labels, number: int, lines: list[Any]) -> list[dict[
                 what = "known" if line.kind == "known" else "told"
                 if line.kind == "amend" and number == -1:
                     what = "known"
-        elif line.kind == "withdrawn" and standing is not None:
-            continue
-        elif line.kind == "withdrawn" and (line is not said[-1] or first.leased_until != -1.0):
+        elif (line.kind == "withdrawn" and standing is not None) or (
+            line.kind == "withdrawn" and (line is not said[-1] or first.leased_until != -1.0)
+        ):
             continue
         price = paid if line is standing else 0.0
         entry = _entry(labels, number, first, first.mode, price)

@@ -188,7 +188,9 @@ class Steps:
         w = wants.c
         query = (
             sa.select(w.row, w.col, w.value)
-            .where(w.study == record.id, w.step >= record.first_step, w.step < at, w.given.is_(True))
+            .where(
+                w.study == record.id, w.step >= record.first_step, w.step < at, w.given.is_(True)
+            )
             .order_by(w.step, w.position)
         )
         served = self.store.database.read(lambda c: self.store.database.columns(c, query))
@@ -225,7 +227,9 @@ class Steps:
             asked = _asked(run, live.index)
             if row.ended is not None:
                 if asked is not None or not run.finished:
-                    raise Refused(row.step, ReplayDiverged(diverged(run.plan, row.step, asked, None)))
+                    raise Refused(
+                        row.step, ReplayDiverged(diverged(run.plan, row.step, asked, None))
+                    )
                 live.next = row.step + 1
                 return
             if asked is None or digest(asked) != row.digest:
@@ -437,9 +441,7 @@ class Steps:
                 fresh.append(k)
         at = np.array(fresh, np.int64)
         repeat = _repeats(record, batch, at, record.asked, set(there))
-        return Step(
-            batch, at, repeat, bill[at], sorted(again), left=record.left
-        )
+        return Step(batch, at, repeat, bill[at], sorted(again), left=record.left)
 
     def _stream_result(self, record: Record) -> Result:
         plan = self.plan(record)
@@ -474,7 +476,10 @@ class Steps:
         return len(rows)
 
 
-_ADVICE = ("fork the study to use its answers as memory", "start an epoch for it with `study renew`")
+_ADVICE = (
+    "fork the study to use its answers as memory",
+    "start an epoch for it with `study renew`",
+)
 
 
 class _Answers:

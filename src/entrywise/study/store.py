@@ -224,7 +224,9 @@ class Store:
             free = (s.stepper.is_(None)) | (s.stepper == stepper) | (s.stepper_until <= now)
             change = {"stepper": stepper, "stepper_until": now + seconds}
             where = (s.id == record.id, s.cursor == record.cursor, free)
-            return connection.execute(sa.update(studies).where(*where).values(**change)).rowcount == 1
+            return (
+                connection.execute(sa.update(studies).where(*where).values(**change)).rowcount == 1
+            )
 
         return self.database.write(mark)
 
@@ -310,9 +312,7 @@ class Store:
         }
         connection.execute(sa.insert(steps).values(**row))
 
-    def _add_questions(
-        self, connection: Connection, study: int, number: int, step: Step
-    ) -> None:
+    def _add_questions(self, connection: Connection, study: int, number: int, step: Step) -> None:
         batch, at = step.batch, step.fresh
         assert batch is not None
 
@@ -451,5 +451,3 @@ def _null(column: Any) -> Any:
     if column is None:
         return None
     return [None if x != x else x for x in np.asarray(column, np.float64).tolist()]
-
-

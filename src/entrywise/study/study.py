@@ -70,7 +70,9 @@ class Study:
         self._steps = Steps(store, self._maker)
         self._alone = threading.RLock()  # one thread at a time runs the plan
         self._names: tuple[int, Labels] | None = None
-        self._witness: Key | None = None  # a question that was open: while it is, the step is not complete
+        self._witness: Key | None = (
+            None  # a question that was open: while it is, the step is not complete
+        )
         self._id = uuid.uuid4().hex
         self._patience = STEPPER
 
@@ -203,7 +205,9 @@ class Study:
         if limit is None and found:
             return found
         if len(found) < (limit or 1):
-            found.why = self._why(len(found), rows is not None or cols is not None or mode is not None)
+            found.why = self._why(
+                len(found), rows is not None or cols is not None or mode is not None
+            )
         return found
 
     def lease(
@@ -226,9 +230,7 @@ class Study:
         wanted = Filter()
         if rows is not None or cols is not None or mode is not None:
             labels = self._labels(self._look())
-            wanted = Filter(
-                labels.lines("row", rows), labels.lines("col", cols), mode
-            )
+            wanted = Filter(labels.lines("row", rows), labels.lines("col", cols), mode)
         found, state = self.take(limit, worker, lease, wanted)
         if state == "closed":
             raise StoreError(f"study {self.name!r} is closed; reopen it to ask")
@@ -291,9 +293,7 @@ class Study:
             return 0
         blame = blame or (lambda k: f"answer {k}: ")
         name = self.labels.name
-        new, left = self.store.tells.put(
-            self._record, told, worker, name, blame, self._witness
-        )
+        new, left = self.store.tells.put(self._record, told, worker, name, blame, self._witness)
         self._witness = left
         if left is None:
             self._advance_after("the answers are")

@@ -154,7 +154,9 @@ class Tells:
             found = {}
             q, w = questions.c, wants.c
             for batch, positions in by_batch(keys):
-                asked = sa.select(q.position, q.row, q.col).where(q.study == study, q.batch == batch)
+                asked = sa.select(q.position, q.row, q.col).where(
+                    q.study == study, q.batch == batch
+                )
                 again = sa.select(w.position, w.row, w.col).where(w.study == study, w.step == batch)
                 asked = asked.where(self.database.within(q.position, positions))
                 again = again.where(self.database.within(w.position, positions))
@@ -181,9 +183,7 @@ class Tells:
 
         return self.database.read(look)
 
-    def find(
-        self, record: Record, entries: list[Key]
-    ) -> list[tuple[list[Key], Key | None]]:
+    def find(self, record: Record, entries: list[Key]) -> list[tuple[list[Key], Key | None]]:
         """Return for each entry (its open questions, the last that can be answered or was), by name."""
         p, q = pending.c, questions.c
         said = () if self.database.sqlite else (ENTRY,)
@@ -204,7 +204,11 @@ class Tells:
                 for i, j in ways:
                     if not many:
                         here = sa.select(p.batch, p.position).where(
-                            p.study == record.id, p.row == i, p.col == j, p.leased_until > NOT_GONE, *said
+                            p.study == record.id,
+                            p.row == i,
+                            p.col == j,
+                            p.leased_until > NOT_GONE,
+                            *said,
                         )
                         open_at[i, j] = [(b, k) for b, k in self.database.columns(connection, here)]
                     match = match or open_at.get((i, j), [])
@@ -247,7 +251,9 @@ class _Telling:
         self.state, self.epoch = connection.execute(query).one()
         self._rename(connection)
         which = self._once()
-        again = [] if self.record.tolerates_failed else [k for k in which.values() if self.failed(k)]
+        again = (
+            [] if self.record.tolerates_failed else [k for k in which.values() if self.failed(k)]
+        )
         stays = {self.keys[k] for k in again}
         held: dict[Key, Held] = {}
         for batch, positions in by_batch([key for key in which if key not in stays]):
@@ -325,9 +331,7 @@ class _Telling:
         if fresh:
             change = {"failed": True, "worker": None, "leased_at": None}
             change |= {"leased_until": FAILED, "turn": p.turn + 1}
-            connection.execute(
-                sa.update(pending).where(*self._open(batch, fresh)).values(**change)
-            )
+            connection.execute(sa.update(pending).where(*self._open(batch, fresh)).values(**change))
         free = {row[0]: Held(*row[1:]) for row in found}
         return {
             (batch, k): q._replace(price=0.0, failed=bool(q.failed) and q.worker is None)
@@ -368,7 +372,9 @@ class _Telling:
             "value": [None if bad else x for x, bad in zip(values, failed, strict=True)],
             "failed": failed,
             "worker": workers,
-            "holders": [None if q.holders == w else q.holders for q, w in zip(of, workers, strict=True)],
+            "holders": [
+                None if q.holders == w else q.holders for q, w in zip(of, workers, strict=True)
+            ],
             "told_at": now,
             "charged": [q.price if kind == "answer" else 0.0 for q in of],
             "epoch": self.epoch,
@@ -469,7 +475,11 @@ class _Telling:
         slack = 1e-9 * (total or 0.0)  # round-off in sums of prices
         if total is not None and committed + price > total + slack:
             price = 0.0
-        moved = {"withdrawn": s.withdrawn - 1, "committed": s.committed + price, "cursor": s.cursor + 1}
+        moved = {
+            "withdrawn": s.withdrawn - 1,
+            "committed": s.committed + price,
+            "cursor": s.cursor + 1,
+        }
         connection.execute(sa.update(studies).where(s.id == self.record.id).values(**moved))
         return held._replace(price=price)
 
@@ -478,7 +488,9 @@ class _Telling:
         p, q, f = pending.c, questions.c, facts.c
         unit = (q.study == self.record.id, q.batch == key[0], q.unit == held.unit)
         same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
-        paid = sa.select(sa.func.max(f.charged)).select_from(questions.join(facts, same)).where(*unit)
+        paid = (
+            sa.select(sa.func.max(f.charged)).select_from(questions.join(facts, same)).where(*unit)
+        )
         if (connection.execute(paid).scalar() or 0.0) > 0:
             return 0.0
         rest = (p.study == self.record.id, p.batch == key[0], p.unit == held.unit)
@@ -523,5 +535,3 @@ def _repeat(turn: int) -> Held:
 
 def _ways(entry: Key, symmetric: bool) -> tuple[Key, ...]:
     return (entry, entry[::-1]) if symmetric and entry[0] != entry[1] else (entry,)
-
-

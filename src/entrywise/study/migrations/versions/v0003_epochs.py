@@ -44,7 +44,9 @@ def upgrade() -> None:
             _insert(bind, name, [{column: number} | row for row in rows])
     op.execute("INSERT INTO clock (id, latest, ahead) VALUES (1, 0, 0)")
     if bind.dialect.name == "postgresql":
-        op.execute("SELECT setval('studies_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM studies), false)")
+        op.execute(
+            "SELECT setval('studies_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM studies), false)"
+        )
         op.execute(
             "ALTER TABLE pending SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,"
             " autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000)"
@@ -164,7 +166,8 @@ def _create() -> None:
         "questions_entry",
         "questions",
         ["study", "row", "col", "mode", "repeat"],
-        postgresql_where=sa.text('"row" >= 0'), unique=True,
+        postgresql_where=sa.text('"row" >= 0'),
+        unique=True,
     )
     op.create_table(
         "wants",
@@ -205,7 +208,7 @@ def _create() -> None:
         "facts_seen",
         "facts",
         ["study", "seen"],
-        postgresql_where=sa.text('turn >= 0'),
+        postgresql_where=sa.text("turn >= 0"),
     )
     op.create_table(
         "pending",
@@ -238,7 +241,7 @@ def _create() -> None:
         "pending_free",
         "pending",
         ["study", "step", "leased_until", "batch", "position"],
-        postgresql_where=sa.text('leased_until >= 0'),
+        postgresql_where=sa.text("leased_until >= 0"),
     )
     op.create_table(
         "labels",
