@@ -5,13 +5,21 @@ BIN := $(VENV)/bin
 export ENTRYWISE_DATA ?= $(abspath ../shared/data)
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e
 
-.PHONY: demo test lint types imports bench docs lock clean
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+WORKERS ?= 2
+
+.PHONY: demo test quick lint types imports bench docs lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/entrywise demo
 
+# everything, in WORKERS processes; ARGS="tests/test_run.py -x" for less
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
+
+# daily work: what is marked slow is left out
+quick: $(VENV)/.dev
+	$(PYTEST) -m "not slow" $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from _shared import Bars, cpu, show
-from entrywise.apply._answers import Answers
-from entrywise.apply._dawidskene import fit_full
 from entrywise.apply.crowd import agreement_skills, consensus
+from entrywise.apply.crowd.answers import CrowdAnswers
+from entrywise.apply.crowd.dawid_skene import fit_full
 
 warnings.filterwarnings("ignore")
 SETS = ("bluebird", "rte", "sentiment", "dog", "wsd", "sp_amt", "web", "product", "sp", "trec")
@@ -134,7 +134,7 @@ def speed(bars):
     table = frame(item, worker, label)
 
     def same_model():
-        return fit_full(Answers.of(item, worker, label), shares=True)
+        return fit_full(CrowdAnswers.of(item, worker, label), shares=True)
 
     ours = full_s = np.inf
     for _ in range(

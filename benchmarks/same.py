@@ -130,7 +130,7 @@ def one(method, seed: int, large: bool) -> dict:
     make = getattr(gallery, method.problem)
     params = dict(method.example)
     if large:
-        params = LARGER[method.name]
+        params = LARGER.get(method.name, params)
         takes = inspect.signature(method.load()).parameters
         params = {k if k in takes else RENAMED[k]: v for k, v in params.items()}
     if method.room == "active":

@@ -136,6 +136,7 @@ def test_kernel_perceptron_stays_below_novikoff():
         assert learner.mistakes <= limit[i] + 1e-9
 
 
+@pytest.mark.slow
 def test_kernel_best_in_hindsight_beats_winnow_that_does_not_know_it():
     trials = bicluster_trials(12, 12, 3, 3, 0.0, seed=3)
     rows, cols, labels = np.array(trials).T

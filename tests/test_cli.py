@@ -19,6 +19,7 @@ def entrywise(*args, **extra):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_demo_shows_what_it_promises(tmp_path):
     done = entrywise(
         "demo", "kernel", "--columns", 20, "--format", "json", "--out", tmp_path / "demo.png"

@@ -150,6 +150,7 @@ def test_optspace_finds_the_rank_and_a_stationary_fit():
     assert found.report["fit_rmse"] == pytest.approx(residual, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_penalties_chosen_on_held_out_entries_are_near_the_best():
     A, seen = seen_of(80, 60, 3, 0.4, 0.3, 9)
     for find in (

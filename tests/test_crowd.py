@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.special import digamma
 from typer.testing import CliRunner
 
-from entrywise.apply import _dawidskene as ds
-from entrywise.apply._agreement import agreement, rank_one_skills
-from entrywise.apply._answers import Answers
 from entrywise.apply.crowd import Consensus, agreement_skills, consensus, majority_vote
+from entrywise.apply.crowd import dawid_skene as ds
+from entrywise.apply.crowd.agreement import agreement, rank_one_skills
+from entrywise.apply.crowd.answers import CrowdAnswers
 from entrywise.cli.app import app
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.linalg import _jit_crowd as jit
@@ -34,7 +34,7 @@ def crowd(
     return item, worker, np.where(right, truth[item], wrong), truth
 
 
-def dense(answers: Answers, prior, table):
+def dense(answers: CrowdAnswers, prior, table):
     """Referee of one step: posterior and expected (worker, answer, truth) counts, entry by entry."""
     n, k = answers.votes.shape
     q = np.zeros((n, k))
@@ -52,7 +52,7 @@ def dense(answers: Answers, prior, table):
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_a_step_equals_the_dense_referee(k):
     item, worker, label, _ = crowd(1, n=40, k=k)
-    answers = Answers.of(item, worker, label, classes=np.arange(k))
+    answers = CrowdAnswers.of(item, worker, label, classes=np.arange(k))
     rng = np.random.default_rng(2)
     W = len(answers.workers)
     table = np.log(rng.dirichlet(np.ones(k), (W, k)).transpose(0, 2, 1))
@@ -75,7 +75,7 @@ def test_a_step_equals_the_dense_referee(k):
 @pytest.mark.parametrize("fit", [ds.fit_coin, ds.fit_full])
 def test_jumps_end_where_plain_steps_end(k, fit, monkeypatch):
     item, worker, label, _ = crowd(8, n=400, k=k)
-    answers = Answers.of(item, worker, label)
+    answers = CrowdAnswers.of(item, worker, label)
     fast = fit(answers, shares=True, tol=1e-9, most=4000)
 
     def plain(step, x, valid, tol, most, reach=1.0):
@@ -93,7 +93,7 @@ def test_jumps_end_where_plain_steps_end(k, fit, monkeypatch):
 
 def test_a_goal_out_of_reach_ends_a_fit_and_a_fit_can_go_on():
     item, worker, label, _ = crowd(9, n=200)
-    answers = Answers.of(item, worker, label)
+    answers = CrowdAnswers.of(item, worker, label)
     whole = ds.fit_full(answers, shares=False, tol=1e-8, most=2000)
     assert ds.fit_full(answers, shares=False, tol=1e-8, goal=whole.evidence + 1e6).iterations == 3
     coarse = ds.fit_full(answers, shares=False, tol=1e-2)
@@ -116,7 +116,7 @@ def test_patterns_are_the_distinct_rows(rows, scale):
 
 def test_left_out_equals_the_posterior_without_that_answer():
     item, worker, label, _ = crowd(3, n=12, k=3)
-    answers = Answers.of(item, worker, label)
+    answers = CrowdAnswers.of(item, worker, label)
     rng = np.random.default_rng(0)
     table = np.log(rng.dirichlet(np.ones(3), (len(answers.workers), 3)).transpose(0, 2, 1)).copy()
     prior, odds = np.log(np.array([0.2, 0.3, 0.5])), np.empty((len(answers), 3))
@@ -173,8 +173,8 @@ def test_skill_moments_are_those_of_a_beta_law_when_the_truth_is_known():
 
 def test_agreement_counts_equal_the_double_loop():
     item, worker, label, _ = crowd(4, n=60, k=3, votes=4)
-    found = agreement(Answers.of(item, worker, label))
-    names = Answers.of(item, worker, label).workers
+    found = agreement(CrowdAnswers.of(item, worker, label))
+    names = CrowdAnswers.of(item, worker, label).workers
     for i, j, shared, value in zip(*found, strict=True):
         one = {x: y for x, w, y in zip(item, worker, label, strict=True) if w == names[i]}
         two = {x: y for x, w, y in zip(item, worker, label, strict=True) if w == names[j]}
@@ -237,7 +237,7 @@ def test_few_answers_a_worker_do_not_fall_below_the_vote(k, shares):
         )
         found = consensus(item, worker, label)
         assert "dawid-skene" not in found.report["model"]
-        votes = Answers.of(item, worker, label).votes
+        votes = CrowdAnswers.of(item, worker, label).votes
         shared = [p >= p.max(axis=1, keepdims=True) - 1e-9 for p in (found.probabilities, votes)]
         right = [np.mean((s / s.sum(axis=1, keepdims=True))[np.arange(300), truth]) for s in shared]
         gains.append(right[0] - right[1])
@@ -416,7 +416,7 @@ def test_bad_levels():
 def test_crowded_items_are_compared_on_a_part():
     rng = np.random.default_rng(0)
     item, worker = np.repeat(np.arange(5), 300), np.tile(np.arange(300), 5)
-    answers = Answers.of(item, worker, rng.integers(0, 2, 1500))
+    answers = CrowdAnswers.of(item, worker, rng.integers(0, 2, 1500))
     assert len(agreement(answers).i) <= 5 * 60 * 59 / 2
     assert len(rank_one_skills(answers, 20.0).skill) == 300
 

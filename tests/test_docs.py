@@ -31,6 +31,7 @@ def test_docstring_examples(name):
     assert failed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_example_runs(path, capsys):
     found = runpy.run_path(str(path))

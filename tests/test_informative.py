@@ -131,6 +131,7 @@ def test_every_rule_spends_within_its_budget_and_asks_nothing_twice(rule, priced
     assert 0.8 * budget < found.cost <= budget * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_the_rule_beats_random_buying_where_there_is_something_to_learn():
     rng = np.random.default_rng(11)
     U = rng.standard_normal((60, 3)) * np.where(np.arange(60) < 8, 5.0, 0.5)[:, None]
@@ -205,6 +206,7 @@ def test_row_means_agree_with_the_dense_posterior(fitted):
         assert variance[i] == pytest.approx(expect / 81, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_top_two_finds_the_best_row_and_stops_when_sure():
     rng = np.random.default_rng(1)
     right = 0

@@ -22,6 +22,7 @@ def entrywise(*args, **extra):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_demo_pays_for_exactly_what_it_trains(tmp_path, capsys):
     models = dict(list(classifiers().items())[:10])
     database = tmp_path / "demo.db"
@@ -51,6 +52,7 @@ def test_there_are_forty_configurations_of_at_least_eight_algorithms():
     assert len({type(m) for m in models.values()}) >= 8
 
 
+@pytest.mark.slow
 def test_an_interrupted_demo_goes_on(tmp_path, capsys, monkeypatch):
     models = dict(list(classifiers().items())[:6])
     database, real, calls = tmp_path / "demo.db", Trainer.cell, []
@@ -72,6 +74,7 @@ def test_an_interrupted_demo_goes_on(tmp_path, capsys, monkeypatch):
     assert "going on with the interrupted study" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_leaderboard_from_the_shell(tmp_path):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((8, 20)) + np.arange(8)[:, None]
@@ -127,6 +130,7 @@ def test_a_leaderboard_from_the_shell(tmp_path):
     assert "must price every cell" in bad.stderr
 
 
+@pytest.mark.slow
 def test_the_best_row_from_the_shell(tmp_path):
     A = np.random.default_rng(2).standard_normal((5, 12)) + 2.0 * np.arange(5)[:, None]
     for name, count in (("rows", 5), ("cols", 12)):

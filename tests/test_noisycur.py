@@ -57,6 +57,7 @@ def test_exact_instruments_find_the_rank_and_leave_the_rest_of_the_money():
     assert found.certificate.checked
 
 
+@pytest.mark.slow
 def test_exact_instruments_of_a_matrix_without_low_rank_fall_back_to_the_fit():
     A = np.random.default_rng(0).standard_normal((20, 12)) + 5
     oracle = oracle_for(A, noise={"column": 0.0, "entry": 0.0})
@@ -81,6 +82,7 @@ def test_scale_does_not_matter():
 # money
 
 
+@pytest.mark.slow
 @given(
     m=st.integers(2, 14), n=st.integers(2, 12), share=st.floats(0.02, 1.6), alpha=st.floats(0.05, 1.0),
     ratio=st.floats(1.0, 50.0), unknown=st.booleans(), seed=st.integers(0, 50),
@@ -152,6 +154,7 @@ def test_known_entries_are_free():
 # what comes back
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1], ids=["low noise", "high noise"])
 def test_beats_the_literal_algorithm_at_its_best_on_the_papers_matrices(which):
     c = contests("synthetic", synthetic(), 4)[which]
@@ -168,6 +171,7 @@ def test_beats_the_literal_algorithm_at_its_best_on_the_papers_matrices(which):
     assert np.mean(ours) < 0.8 * min(np.mean(kept) for kept in literal.values())
 
 
+@pytest.mark.slow
 def test_intervals_cover_entries_that_were_not_seen():
     c = contests("synthetic", synthetic(), 4)[0]
     inside, count = 0, 0
@@ -184,6 +188,7 @@ def test_intervals_cover_entries_that_were_not_seen():
     assert 0.84 < inside / count < 0.96
 
 
+@pytest.mark.slow
 def test_unknown_noise_is_found_from_repeats():
     A = random_low_rank(60, 40, 2, 5)
     noise = {"column": 0.5, "entry": 0.1}
@@ -233,6 +238,7 @@ def test_a_block_of_entries_tells_the_rank_where_columns_are_dear():
     assert blocks(40.0, fails=(1, 2))[0][1:3] == shapes[1:3]  # failed answers are left out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "rank", "prices", "noise", "budget", "seeds", "most"),
     [  # where a first fit ended in a poor optimum, at three to five times the error

@@ -232,6 +232,7 @@ def simulated(m, d, k, variance, rng, mean=0.0):
     return mean + signal + math.sqrt(variance) * rng.standard_normal((m, d))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("m", "d", "variance"), [(200, 4, 0.15), (60, 8, 0.4), (8, 8, 0.02), (10, 6, 0.0)]
 )

@@ -24,6 +24,7 @@ def small(rank=2):
     return synthetic(30, 24, rank)
 
 
+@pytest.mark.slow
 def test_panels_draw_every_method_and_judge_the_claims(tmp_path):
     said = []
     claims = noisycur._panels(
@@ -41,6 +42,7 @@ def test_panels_draw_every_method_and_judge_the_claims(tmp_path):
     assert said
 
 
+@pytest.mark.slow
 def test_figure_one_goes_over_budgets(tmp_path, monkeypatch):
     monkeypatch.setattr(noisycur, "synthetic", small)
     claims = noisycur.figure1(tmp_path, True, lambda words: None)

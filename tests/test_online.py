@@ -102,6 +102,7 @@ def test_symmetric_same_as_literal(gamma, slack, noise):
     np.testing.assert_array_equal(found, literal_symmetric(25, 30, trials, gamma, slack))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gamma", "slack", "noise"), [(0.5, 0.0, 0.2), (2.0, 0.0, 0.1), (1.0, 0.1, 0.0)]
 )

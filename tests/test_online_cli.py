@@ -227,6 +227,7 @@ def test_resume_does_not_append_twice(tmp_path):
         run(path, "--resume", catch_exceptions=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 17])
 def test_a_kill_loses_no_answered_label(tmp_path, after):
     journal = tmp_path / "votes.log"

@@ -212,6 +212,7 @@ def test_one_item_shown_twice_may_win(ask):
     assert pair[0] != pair[1]
 
 
+@pytest.mark.slow
 def test_certificate_covers_the_loss_and_the_distance():
     missed = 0
     for seed in range(40):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from typer.testing import CliRunner
 
-from entrywise.apply import ranking
-from entrywise.apply.ranking import Ranking, rank
+from entrywise.apply.ranking import Ranking, deviations, rank
 from entrywise.cli.app import app
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 
@@ -101,7 +100,7 @@ def test_deviations_equal_the_pseudo_inverse_and_cover():
 def test_sampled_deviations_are_near(monkeypatch):
     won, lost, _ = games(1, 60, 1500)
     exact = rank(won, lost).deviation
-    monkeypatch.setattr(ranking, "DENSE", 10)
+    monkeypatch.setattr(deviations, "DENSE", 10)
     sampled = rank(won, lost).deviation
     assert np.mean(np.abs(sampled / exact - 1)) < 0.1
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 
 import numpy as np
+import pytest
 
 from entrywise.gallery import pair_losses
 from entrywise.oracles import BernoulliOracle
 from entrywise.reproduce import active_psd
 
 
+@pytest.mark.slow
 def test_synthetic_figure(tmp_path):
     said = []
     claims = active_psd.figure_a1(tmp_path, True, said.append)

@@ -98,6 +98,7 @@ def test_unknown_learner_and_settings_are_refused():
         BinaryStream("matrix-winnow", {"rate": 3})
 
 
+@pytest.mark.slow
 def test_river_checks():
     """Every check of river; those over data get its own data sets, whose features name no row and no column."""
     river = pytest.importorskip("river")
@@ -119,6 +120,7 @@ def test_river_checks():
     assert river.__version__
 
 
+@pytest.mark.slow
 def test_works_without_river():
     code = (
         "import sys; sys.modules['river'] = None; sys.modules['river.base'] = None\n"

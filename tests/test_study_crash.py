@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from entrywise.study.crash import torture
 
 
+@pytest.mark.slow
 def test_killed_workers_lose_nothing(desk):
     found = torture(
         desk.url, desk.prefix + "crash", kills=4, seed=11, workers=4, n=50, rank=4, pause=0.15

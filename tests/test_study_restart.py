@@ -17,6 +17,7 @@ A = random_psd(9, 2, seed=3)
 NYSTROM = {"plan": "adaptive-nystrom", "params": {"n": 9}, "seed": 1}
 
 
+@pytest.mark.slow
 def test_workers_outlive_restarts_of_the_server(own_server):
     crashes = itertools.cycle((True, False))
 
@@ -40,6 +41,7 @@ def test_workers_outlive_restarts_of_the_server(own_server):
     assert found.unharmed
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away_is_one_sentence(own_server, monkeypatch):
     study = Study.create(own_server.url, "away", **NYSTROM)
     first, second, *_ = study.ask(4, "w")
@@ -142,6 +144,7 @@ def test_a_study_whose_making_was_not_heard_of_is_there(desk, monkeypatch):
         Study.create(store, desk.prefix + "made", **NYSTROM)
 
 
+@pytest.mark.slow
 def test_of_two_who_answer_the_last_two_questions_at_once_one_goes_on(own_server):
     """Each waits in the database until both have begun, so that neither sees the other's answer."""
     study = Study.create(own_server.url, "race", **NYSTROM)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from entrywise.study import SQLStore, Study
 N = 6
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**31), share_wrong=st.sampled_from([0.0, 0.15, 0.5]))
 def test_every_story_ends_in_the_result_of_play(seed, share_wrong):

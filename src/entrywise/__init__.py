@@ -24,7 +24,17 @@ _LAZY = {"Study": "study", "Subspace": "results", "read": "tables"}
 _ROOMS = frozenset(
     {"exceptions", "types", "queries", "observations", "results", "npz", "linalg", "bounds"}
     | {"passive", "intervals", "active", "online", "run", "oracles", "budget", "tables", "metrics"}
-    | {"gallery", "methods", "datasets", "apply", "estimators", "checks", "study", "reproduce"}
+    | {
+        "gallery",
+        "methods",
+        "plot",
+        "datasets",
+        "apply",
+        "estimators",
+        "checks",
+        "study",
+        "reproduce",
+    }
 )
 
 __all__ = [

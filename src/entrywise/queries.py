@@ -1,8 +1,9 @@
 """What may be asked and what it costs: ``Batch``, ``Prices``, ``Plan``, ``Checkpoint``.
 
-A plan is a generator: it yields a :class:`Batch` and is sent the answers, one float64 a position.
-The :func:`plan` decorator turns such a generator function into a maker of frozen :class:`Plan`
-values that can be started any number of times, always alike.
+A batch plan is a generator: it yields a :class:`Batch` and is sent the answers, one float64 a
+position. A streaming plan is one pure step: it takes a :class:`Situation` and returns the next
+batch, or its result. The :func:`plan` decorator turns either function into a maker of frozen
+:class:`Plan` values that can be started any number of times, always alike.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -19,10 +20,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import ParameterError
+from entrywise.observations import Observations
 from entrywise.types import Array, Indices
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+# what a batch may say of each of its positions
+_OPTIONAL: Mapping[str, type] = {
+    "unit": np.int64,
+    "arm": np.str_,
+    "probability": np.float64,
+    "expected": np.float64,
+    "deviation": np.float64,
+    "plate": np.int64,
+    "well": np.str_,
+}
+REPEATS = (
+    "control",
+    "replicate",
+)  # arms that measure an entry once more, whatever was asked before
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +59,14 @@ class Batch:
         Which rule wanted the entry (greedy, explore, reserve, ...).
     probability : ndarray of shape (b,), optional
         Probability with which the rule drew the entry.
+    expected, deviation : ndarray of shape (b,), optional
+        What the plan expects as the answer, and the standard deviation of that guess.
+    plate : ndarray of int64 of shape (b,), optional
+        Positions on the same plate are measured together; each is paid by itself.
+    well : ndarray of str of shape (b,), optional
+        Where on its plate a position is measured: A01, ..., H12.
+    report : mapping
+        A few plain numbers and words about the moment of asking; stored with the step.
     """
 
     rows: Indices
@@ -49,6 +75,11 @@ class Batch:
     unit: Indices | None = None
     arm: NDArray[np.str_] | None = None
     probability: Array | None = None
+    expected: Array | None = None
+    deviation: Array | None = None
+    plate: Indices | None = None
+    well: NDArray[np.str_] | None = None
+    report: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rows, cols = (np.asarray(x, dtype=np.int64) for x in (self.rows, self.cols))
@@ -58,15 +89,22 @@ class Batch:
             )
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "cols", cols)
-        for name, dtype in (("unit", np.int64), ("arm", np.str_), ("probability", np.float64)):
+        for name, dtype in _OPTIONAL.items():
             given = getattr(self, name)
-            if given is not None:
-                given = np.asarray(given, dtype=dtype)
-                if given.shape != rows.shape:
-                    raise ParameterError(
-                        f"{name} of a Batch must have one value a position, got {given.shape} for {len(rows)}"
-                    )
-                object.__setattr__(self, name, given)
+            if given is None:
+                continue
+            given = np.asarray(given, dtype=dtype)
+            if given.shape != rows.shape:
+                raise ParameterError(
+                    f"{name} of a Batch must have one value a position, "
+                    f"got {given.shape} for {len(rows)}"
+                )
+            object.__setattr__(self, name, given)
+
+    @classmethod
+    def empty(cls, **extra: Any) -> Batch:
+        """Return a batch that asks for nothing."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), **extra)
 
     @classmethod
     def entries(cls, rows: ArrayLike, cols: ArrayLike, **extra: Any) -> Batch:
@@ -115,12 +153,10 @@ class Batch:
 
     def __getitem__(self, positions: Any) -> Batch:
         """Return the batch at some positions only."""
-        pick: Callable[[Any], Any] = lambda x: None if x is None else x[positions]  # noqa: E731
+        given = {name: getattr(self, name) for name in _OPTIONAL}
+        picked = {name: x[positions] for name, x in given.items() if x is not None}
         return Batch(
-            self.rows[positions],
-            self.cols[positions],
-            self.mode,
-            *map(pick, (self.unit, self.arm, self.probability)),
+            self.rows[positions], self.cols[positions], self.mode, report=self.report, **picked
         )
 
     def same_as(self, other: Batch) -> bool:
@@ -279,8 +315,9 @@ class History:
         NaN where the measurement failed, or where it has not come yet.
     mode, arm : ndarray of str of shape (t,)
         The instrument; the rule that wanted the entry, "" where none is named.
-    unit, epoch : ndarray of int64 of shape (t,)
-        What was bought together (-1: alone); the epoch of a study in which it was told.
+    unit, plate, epoch : ndarray of int64 of shape (t,)
+        What was bought together and what was measured together (-1: alone); the epoch of a study in
+        which it was told.
     noise, probability, price : ndarray of shape (t,)
         Standard deviation, chance with which it was drawn, what was charged; NaN where nobody said.
     known : ndarray of bool of shape (t,)
@@ -300,14 +337,15 @@ class History:
     probability: Array = field(default=None)  # type: ignore[assignment]
     price: Array = field(default=None)  # type: ignore[assignment]
     known: NDArray[np.bool_] = field(default=None)  # type: ignore[assignment]
+    plate: Indices = field(default=None)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         rows = np.atleast_1d(np.asarray(self.rows, np.int64))
         blank: dict[str, Any] = {"rows": rows, "cols": None, "values": None}
-        blank |= {"mode": "entry", "arm": "", "unit": -1, "epoch": 0}
+        blank |= {"mode": "entry", "arm": "", "unit": -1, "plate": -1, "epoch": 0}
         blank |= {"noise": np.nan, "probability": np.nan, "price": np.nan, "known": False}
         kinds = {"mode": np.str_, "arm": np.str_, "rows": np.int64, "cols": np.int64}
-        kinds |= {"unit": np.int64, "epoch": np.int64, "known": np.bool_}
+        kinds |= {"unit": np.int64, "plate": np.int64, "epoch": np.int64, "known": np.bool_}
         for name, otherwise in blank.items():
             given = getattr(self, name)
             column = np.full(rows.shape, otherwise) if given is None else np.atleast_1d(given)
@@ -339,6 +377,18 @@ class History:
         """Return a table without rows."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
+    @classmethod
+    def of(cls, known: Observations) -> History:
+        """Return observations as entries known beforehand, which cost nothing."""
+        return cls(
+            known.rows,
+            known.cols,
+            known.values,
+            noise=known.noise_array(default=np.nan),
+            price=np.zeros(len(known)),
+            known=np.ones(len(known), bool),
+        )
+
     @property
     def failed(self) -> NDArray[np.bool_]:
         """Where there is no value."""
@@ -363,6 +413,10 @@ class Situation:
         The only lines that this step may ask for; None: all.
     limit : int, optional
         The most cells that this step may ask for.
+    dropped_rows, dropped_cols : ndarray of int64, optional
+        Lines that no step asks for any more; what is known of them stays.
+    seed : int
+        The plan's seed, for what must not change from step to step; :meth:`Plan.step` sets it.
     """
 
     step: int = 0
@@ -373,6 +427,25 @@ class Situation:
     rows: Indices | None = None
     cols: Indices | None = None
     limit: int | None = None
+    dropped_rows: Indices | None = None
+    dropped_cols: Indices | None = None
+    seed: int = 0
+
+    @property
+    def filtered(self) -> bool:
+        """Whether this step may ask for some lines only."""
+        return self.rows is not None or self.cols is not None
+
+    def allows(self, rows: Indices, cols: Indices) -> NDArray[np.bool_]:
+        """Tell which entries the filter lets through and nobody dropped."""
+        found = np.ones(len(rows), dtype=bool)
+        for index, allowed in ((rows, self.rows), (cols, self.cols)):
+            if allowed is not None:
+                found &= np.isin(index, allowed)
+        for index, dropped in ((rows, self.dropped_rows), (cols, self.dropped_cols)):
+            if dropped is not None:
+                found &= ~np.isin(index, dropped)
+        return found
 
 
 Asking: TypeAlias = Generator[Batch | Checkpoint, Array, R]
@@ -382,19 +455,28 @@ Asking: TypeAlias = Generator[Batch | Checkpoint, Array, R]
 class Plan:
     """An active algorithm with its parameters, ready to start any number of times, always alike.
 
-    ``params`` are the arguments as given, defaults filled in; ``size`` names the first of them, which says
-    how large the matrix is. ``symmetric`` plans treat (i, j) and
-    (j, i) as one entry; ``fresh`` ones want a new measurement each time they ask; those that
-    ``tolerates_failed`` are sent NaN where a measurement failed.
+    ``params`` are the arguments as given, defaults filled in; ``size`` names the first of them, which
+    says how large the matrix is.
+
+    ============================  ==================================================================
+    ``symmetric``                 (i, j) and (j, i) are one entry
+    ``fresh``                     a new measurement is wanted each time an entry is asked
+    ``tolerates_failed``          it is sent NaN where a measurement failed
+    ``history``                   it fits with what is known from its first step
+    ``streaming``                 a step is a function of a :class:`Situation`; nobody waits
+    ``resumable``                 it keeps checkpoints
+    ============================  ==================================================================
     """
 
     name: str
-    function: Callable[..., Asking[Any]]
+    function: Callable[..., Any]
     params: Mapping[str, Any]
     size: str = "shape"
     symmetric: bool = False
     fresh: bool = False
     tolerates_failed: bool = False
+    history: bool = False
+    streaming: bool = False
     resumable: bool = False
     _state: np.random.Generator | None = field(default=None, repr=False)
 
@@ -421,21 +503,107 @@ class Plan:
             return (size[0], size[1])
         return None
 
-    def start(self, resume: Checkpoint | None = None) -> Asking[Any]:
-        """Return a new generator, at the beginning or at a checkpoint."""
-        params = dict(self.params)
-        if "rng" in params:
-            params["rng"] = copy.deepcopy(self._state)
+    @property
+    def seed(self) -> int:
+        """The seed as a number; of a plan that was given a Generator, one drawn from a copy of it."""
+        given = self.params.get("rng")
+        if isinstance(given, int | np.integer):
+            return int(given)
+        if self._state is None:
+            return 0
+        return int(copy.deepcopy(self._state).integers(2**63))
+
+    def start(
+        self,
+        resume: Checkpoint | None = None,
+        history: History | None = None,
+        epoch: int = 0,
+        left: float | None = None,
+    ) -> Asking[Any]:
+        """Return a new generator, at the beginning or at a checkpoint.
+
+        A plan that takes `history` draws in epoch e > 0 from (seed, e) and plans with the money
+        `left`; one that does not starts as ever, from the seed itself with all of its budget, and
+        finds again in memory what it asks again.
+        """
+        if self.streaming:
+            raise ParameterError(f"{self.name} is a streaming plan; it is not started, call step()")
+        fresh_draw = self.history and epoch > 0
+        params = self._drawing([self.seed, epoch] if fresh_draw else None)
+        if self.history:
+            params["history"] = History.empty() if history is None else history
+            if epoch > 0 and left is not None and "budget" in params:
+                params["budget"] = left
         if resume is not None:
             if not self.resumable:
                 raise ParameterError(
                     f"{self.name} keeps no checkpoints; start it from the beginning"
                 )
             params["resume"] = resume
-        return self.function(**params)
+        asking: Asking[Any] = self.function(**params)
+        return asking
+
+    def _drawing(self, seed: list[int] | None) -> dict[str, Any]:
+        """Return the parameters with a generator of their own, of the plan's seed when none is named."""
+        params = dict(self.params)
+        if "rng" in params and seed is not None:
+            params["rng"] = np.random.default_rng(seed)
+        elif "rng" in params:
+            params["rng"] = copy.deepcopy(self._state)
+        return params
 
     def __iter__(self) -> Asking[Any]:
         return self.start()
+
+    def step(self, situation: Situation) -> Any:
+        """Return what a streaming plan does next: a Batch of what it wants, or its Result.
+
+        A pure function: the same situation gives the same answer, drawn from (seed, step). A batch
+        that is empty asks for nothing now. The plan ends only when nothing is pending and no line is
+        left out: a result that comes earlier becomes an empty batch.
+        """
+        if not self.streaming:
+            raise ParameterError(f"{self.name} is a batch plan; it has no steps, call start()")
+        params = self._drawing([self.seed, situation.step])
+        found = self.function(**params, situation=replace(situation, seed=self.seed))
+        if isinstance(found, Batch):
+            return self._checked(found, situation)
+        if len(situation.pending) or situation.filtered:
+            return Batch.empty()
+        return found
+
+    def _checked(self, batch: Batch, situation: Situation) -> Batch:
+        """Refuse what a step may not ask for."""
+        if situation.limit is not None and len(batch) > situation.limit:
+            raise ParameterError(
+                f"a step of {self.name} may ask for {situation.limit} entries, it asks for {len(batch)}"
+            )
+        if not np.all(situation.allows(batch.rows, batch.cols)):
+            raise ParameterError(f"a step of {self.name} asks for lines that were left out")
+        once = batch if batch.arm is None else batch[~np.isin(batch.arm, REPEATS)]
+        cells = {*zip(once.rows.tolist(), once.cols.tolist(), strict=True)}
+        if not self.fresh and len(cells) < len(once):
+            raise ParameterError(f"a step of {self.name} asks for an entry twice")
+        if not len(batch) and not len(situation.pending) and not situation.filtered:
+            raise ParameterError(
+                f"{self.name} must ask or end when nothing is pending, it did neither"
+            )
+        return batch
+
+    def conclude(self, situation: Situation) -> Any:
+        """Return the best result of a streaming plan so far: it ends as if the money were spent."""
+        ended = replace(
+            situation, pending=History.empty(), left=0.0, rows=None, cols=None, limit=None
+        )
+        found = self.step(ended)
+        if isinstance(found, Batch):
+            raise ParameterError(
+                f"{self.name} must return its best result when the money runs out, but it asked again"
+            )
+        return replace(found, status="exhausted")
+
+
+_HIDDEN = ("resume", "history", "situation")  # keywords that a plan is sent, not given
 
 
 def plan(
@@ -443,21 +611,25 @@ def plan(
     symmetric: bool = False,
     fresh: bool = False,
     tolerates_failed: bool = False,
+    history: bool = False,
+    streaming: bool = False,
     name: str | None = None,
-) -> Callable[[Callable[P, Asking[R]]], Callable[P, Plan]]:
-    """Make a generator function return a :class:`Plan`.
+) -> Callable[[Callable[P, Any]], Callable[P, Plan]]:
+    """Make a generator function, or a step function with ``streaming=True``, return a :class:`Plan`.
 
-    The plan is started once, up to its first question, when it is made: bad parameters are refused
-    there and not later. An ``rng`` given as a Generator is copied; None is replaced by a fresh seed.
+    A generator function with ``history=True`` has a keyword ``history``, one that keeps checkpoints a
+    keyword ``resume``, a step function a keyword ``situation``; users do not see these. A streaming
+    plan has history and tolerates failed answers.
+
+    The plan is begun once when it is made, a generator up to its first question, a step with no money:
+    bad parameters are refused there and not later. An ``rng`` given as a Generator is copied; None is
+    replaced by a fresh seed.
     """
 
-    def decorate(function: Callable[P, Asking[R]]) -> Callable[P, Plan]:
+    def decorate(function: Callable[P, Any]) -> Callable[P, Plan]:
         signature = inspect.signature(function)
-        public = signature.replace(
-            parameters=[p for p in signature.parameters.values() if p.name != "resume"],
-            return_annotation=Plan,
-        )
-
+        shown = [p for p in signature.parameters.values() if p.name not in _HIDDEN]
+        public = signature.replace(parameters=shown, return_annotation=Plan)
         size = next(iter(public.parameters), "")
 
         @functools.wraps(function)
@@ -470,31 +642,7 @@ def plan(
                 ) from None
             bound.apply_defaults()
             params = dict(bound.arguments)
-            for key, value in params.items():
-                counts = (
-                    public.parameters[key].annotation in ("int", "int | None") and value is not None
-                )
-                if counts and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-                    raise ParameterError(
-                        f"{key} of {function.__name__} must be a whole number, got {value!r}"
-                    )
-                measures = (
-                    public.parameters[key].annotation in ("float", "float | None")
-                    and value is not None
-                )
-                if measures and (isinstance(value, bool) or not isinstance(value, Real)):
-                    raise ParameterError(
-                        f"{key} of {function.__name__} must be a number, got {value!r}"
-                    )
-            state = None
-            if "rng" in params:
-                if params["rng"] is None:
-                    params["rng"] = int(np.random.SeedSequence().generate_state(1)[0])
-                if not isinstance(params["rng"], int | np.integer | np.random.Generator):
-                    raise ParameterError(
-                        f"rng must be an int or a numpy Generator, got {params['rng']!r}"
-                    )
-                state = copy.deepcopy(np.random.default_rng(params["rng"]))
+            _refuse_kinds(function.__name__, params, public.parameters)
             made = Plan(
                 (name or function.__name__).replace("_", "-"),
                 function,
@@ -502,17 +650,53 @@ def plan(
                 size=size,
                 symmetric=symmetric,
                 fresh=fresh,
-                tolerates_failed=tolerates_failed,
+                tolerates_failed=tolerates_failed or streaming,
+                history=history or streaming,
+                streaming=streaming,
                 resumable="resume" in signature.parameters,
-                _state=state,
+                _state=_seeded(params),
             )
-            first = made.start()
-            next(first, None)
-            first.close()
+            _begin(made)
             return made
 
         make.size, make.symmetric = size, symmetric  # type: ignore[attr-defined]
+        make.streaming = streaming  # type: ignore[attr-defined]
         make.__signature__ = public  # type: ignore[attr-defined]
         return make
 
     return decorate
+
+
+def _begin(made: Plan) -> None:
+    """Let a plan look at its parameters."""
+    if made.streaming:
+        made.step(Situation(left=0.0))
+        return
+    first = made.start()
+    next(first, None)
+    first.close()
+
+
+def _refuse_kinds(
+    name: str, params: Mapping[str, Any], declared: Mapping[str, inspect.Parameter]
+) -> None:
+    """Refuse words where whole numbers or numbers are declared."""
+    kinds = {"int": (int | np.integer, "a whole number"), "float": (Real, "a number")}
+    for key, value in params.items():
+        annotation = str(declared[key].annotation).removesuffix(" | None")
+        if value is None or annotation not in kinds:
+            continue
+        kind, words = kinds[annotation]
+        if isinstance(value, bool) or not isinstance(value, kind):  # type: ignore[arg-type]
+            raise ParameterError(f"{key} of {name} must be {words}, got {value!r}")
+
+
+def _seeded(params: dict[str, Any]) -> np.random.Generator | None:
+    """Return the generator to start from, if the plan draws; a fresh seed is noted in `params`."""
+    if "rng" not in params:
+        return None
+    if params["rng"] is None:
+        params["rng"] = int(np.random.SeedSequence().generate_state(1)[0])
+    if not isinstance(params["rng"], int | np.integer | np.random.Generator):
+        raise ParameterError(f"rng must be an int or a numpy Generator, got {params['rng']!r}")
+    return copy.deepcopy(np.random.default_rng(params["rng"]))

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import AnswerError, EntrywiseError
+from entrywise.observations import Observations
 from entrywise.oracles import Oracle
 from entrywise.play import play
-from entrywise.queries import Batch, Checkpoint, Plan
+from entrywise.queries import Batch, Checkpoint, History, Plan, Situation
 from entrywise.results import Result
-from entrywise.run import Run
+from entrywise.run import Run, verify_step
 
 MakeOracle = Callable[[int], Oracle]
 Law = Callable[[Plan, MakeOracle], None]
@@ -75,6 +76,9 @@ def is_seeded(plan: Plan, make_oracle: MakeOracle) -> None:
 
 def leaves_answers_alone(plan: Plan, make_oracle: MakeOracle) -> None:
     """Answers arrive read-only and the plan does with that."""
+    if plan.streaming:
+        _leaves_situations_alone(plan, make_oracle)
+        return
     oracle = make_oracle(0)
     generator = plan.start()
     wanted = next(generator, None)
@@ -92,6 +96,17 @@ def leaves_answers_alone(plan: Plan, make_oracle: MakeOracle) -> None:
             assert np.array_equal(answers, before, equal_nan=True), (
                 f"{plan.name} wrote into the answers it was sent"
             )
+
+
+def _leaves_situations_alone(plan: Plan, make_oracle: MakeOracle) -> None:
+    run = _played(plan, make_oracle)
+    for number in range(len(run.steps)):
+        situation = run.situation(number)
+        before = [np.array(getattr(situation.facts, f.name)) for f in fields(History)]
+        plan.step(situation)
+        after = [getattr(situation.facts, f.name) for f in fields(History)]
+        same = all(map(np.array_equal, map(repr, before), map(repr, after)))
+        assert same, f"{plan.name} wrote into the facts it was shown"
 
 
 def returns_when_exhausted(plan: Plan, make_oracle: MakeOracle) -> None:
@@ -225,6 +240,112 @@ def saves_its_result(plan: Plan, make_oracle: MakeOracle) -> None:
             )
 
 
+def streams_as_it_plays(plan: Plan, make_oracle: MakeOracle) -> None:
+    """With every answer there before each step, answers in any order lead to the same questions."""
+    if not plan.streaming:
+        return
+    whole, oracle, run = _played(plan, make_oracle), make_oracle(0), Run(plan)
+    order = np.random.default_rng(0)
+    while not run.finished:
+        batch = run.ask()
+        assert batch is not None
+        answers, at = np.asarray(oracle(batch)), run.open
+        shuffled = order.permutation(len(at))
+        for part in np.array_split(shuffled, min(3, len(at))):
+            run.tell(answers[part], at[part])
+    assert len(run.steps) == len(whole.steps), (
+        f"{plan.name} made {len(run.steps)} steps instead of {len(whole.steps)}"
+    )
+    for a, b in zip(run.log, whole.log, strict=True):
+        assert a.batch.same_as(b.batch), f"{plan.name}: the order of answers changed its questions"
+    assert same_result(run.result, whole.result), f"{plan.name} ended in another result"
+
+
+def streams_in_any_order(plan: Plan, make_oracle: MakeOracle) -> None:
+    """Any delivery keeps the budget, asks nothing twice, loses nothing, replays exactly, and ends."""
+    if not plan.streaming:
+        return
+    for seed in range(3):
+        _deliver_and_check(plan, make_oracle(0), np.random.default_rng(seed))
+
+
+def _deliver_and_check(plan: Plan, oracle: Oracle, rng: np.random.Generator) -> None:
+    run, answers = Run(plan), Ready(oracle)
+    calls = 0
+    while not run.finished:
+        calls += 1
+        assert calls < 10_000, f"{plan.name} does not end"
+        rows, cols = _some_lines(plan, rng)
+        run.ask(int(rng.integers(1, 20)), rows=rows, cols=cols)
+        limit = run.ledger.budget
+        held = run.ledger.spent + run.ledger.reserved
+        assert limit is None or held <= limit * (1 + 1e-9), f"{plan.name} holds {held} of {limit}"
+        if run.finished:
+            break
+        some = rng.permutation(run.open)[: rng.integers(0, 12)]
+        if len(some) or rng.random() < 0.1:
+            run.tell(answers(run, some), some)
+    cells = [c for e in run.log for c in zip(e.batch.rows, e.batch.cols, strict=True)]
+    assert plan.fresh or run.measured == len(set(cells)), f"{plan.name} asked an entry twice"
+    assert not any(np.isnan(e.answers).any() for e in run.log), f"{plan.name} ended too early"
+    again = Run.replay(plan, run.steps)
+    assert again.finished, f"{plan.name}: the replayed run did not finish"
+    assert same_result(run.result, again.result), f"{plan.name}: the replay ended in another result"
+    for step in run.steps[:: max(1, len(run.steps) // 4)]:
+        verify_step(plan, run.situation(step.number), step.batch)
+
+
+class Ready:
+    """Answers of an oracle, asked for in the order in which questions came to exist."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle, self.values = oracle, np.zeros(0)
+
+    def __call__(self, run: Run, positions: Any) -> Any:
+        """Return the answers at some positions of a streaming run."""
+        assert run.batch is not None
+        fresh = run.batch[len(self.values) :]
+        if len(fresh):
+            self.values = np.concatenate([self.values, np.asarray(self.oracle(fresh))])
+        return self.values[positions]
+
+
+def _some_lines(plan: Plan, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return a filter as a worker may have one: none, some rows, or some columns."""
+    shape = plan.shape
+    if shape is None or shape[0] is None or rng.random() < 0.5:
+        return None, None
+    axis = int(rng.integers(2))
+    size = shape[axis] or 1
+    lines = rng.choice(size, size=max(1, size // 3), replace=False)
+    return (lines, None) if axis == 0 else (None, lines)
+
+
+def uses_history(plan: Plan, make_oracle: MakeOracle) -> None:
+    """What is known costs nothing; a plan that takes history never asks for it, and fits with it."""
+    shape = plan.shape
+    if shape is None or shape[0] is None or plan.symmetric or plan.fresh:
+        return
+    m, n = shape[0], shape[1]
+    i, j = np.divmod(np.random.default_rng(0).permutation(m * n)[: m * n // 3], n)
+    values = np.asarray(make_oracle(0)(Batch(i, j)), dtype=np.float64)
+    known = Observations.from_triplets(i, j, values, (m, n))
+    run = _played(plan, make_oracle, known=known)
+    there = set(zip(i.tolist(), j.tolist(), strict=True))
+    bill = 0.0
+    for batch, _ in run.log:
+        cells = zip(batch.rows.tolist(), batch.cols.tolist(), strict=True)
+        old = np.array([cell in there for cell in cells], dtype=bool)
+        free = old if batch.mode == "entry" else np.zeros(len(batch), bool)
+        assert not (plan.history and free.any()), f"{plan.name} asked for what is known"
+        bill += float(run.prices.charges(batch, free).sum())
+    assert run.result.cost <= bill + 1e-6, f"{plan.name} paid for what was known"
+    if plan.streaming:
+        with_it = plan.conclude(Situation(facts=History.of(known)))
+        without = plan.conclude(Situation())
+        assert not same_result(with_it, without), f"{plan.name} does not fit with what is known"
+
+
 LAWS: tuple[Law, ...] = (
     replays,
     is_seeded,
@@ -235,6 +356,9 @@ LAWS: tuple[Law, ...] = (
     refuses_bad_answers,
     survives_a_failing_oracle,
     saves_its_result,
+    streams_as_it_plays,
+    streams_in_any_order,
+    uses_history,
 )
 
 

@@ -91,7 +91,7 @@ def _draw(
     """Draw which entries were bought and how the error falls for each rule."""
     import numpy as np
 
-    from entrywise.reproduce._shared import new_figure, save_figure
+    from entrywise.reproduce.figures import new_figure, save_figure
 
     n = len(by_class)
     figure, ((left, right),) = new_figure(columns=2, width=5.2, height=4.6)

@@ -287,7 +287,7 @@ def _draw(
 ) -> None:
     import numpy as np
 
-    from entrywise.reproduce._shared import new_figure, save_figure
+    from entrywise.reproduce.figures import new_figure, save_figure
 
     order: Indices = board.order
     figure, ((left, middle, right),) = new_figure(columns=3, width=4.6, height=6.2)

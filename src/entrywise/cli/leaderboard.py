@@ -167,7 +167,7 @@ def draw_scores(path: Path, names: list[str], board: Any, compared: Any) -> None
     """Draw the scores with their intervals, best on top, and beside them the savings curve where there is one."""
     import numpy as np
 
-    from entrywise.reproduce._shared import new_figure, save_figure
+    from entrywise.reproduce.figures import new_figure, save_figure
 
     order = board.order
     panels = 2 if compared.spend else 1

@@ -49,7 +49,7 @@ def subspace(
 
     from entrywise.exceptions import ParameterError
     from entrywise.passive import partial_pca
-    from entrywise.reproduce._shared import save_csv
+    from entrywise.reproduce.figures import save_csv
 
     X, names = read_samples(file, leave_out or [])
     if components >= X.shape[1] or components < 1:
@@ -222,7 +222,7 @@ def draw_spectrum(path: Path, found: Any) -> None:
     """Draw the spectrum, the components kept in colour."""
     import numpy as np
 
-    from entrywise.reproduce._shared import new_figure, save_figure
+    from entrywise.reproduce.figures import new_figure, save_figure
 
     figure, axes = new_figure()
     ax = axes[0, 0]

@@ -17,6 +17,9 @@ from entrywise.queries import Batch, Plan
 from entrywise.results import PSDFactor
 from entrywise.types import Array
 
+BLOCKED = 32  # components from which points are chosen by blocks, an eighth of them at a time
+WIDEST = 128  # points of a block: beyond, a block holds several that are alike
+
 
 class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Kernel features from adaptively chosen points, :math:`\phi(x)^\top \phi(y) \approx k(x, y)`.
@@ -90,12 +93,13 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ParameterError(f"a precomputed kernel must be square, got shape {X.shape}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         most = min(self.n_components, n)
+        in_blocks = self.order == "random" and most >= BLOCKED
         plan = adaptive_nystrom(
             n,
             rank=most,
             order=self.order,  # type: ignore[arg-type]
             max_error=self.max_error,
-            block=max(1, min(most // 8, 128)) if self.order == "random" and most >= 32 else None,
+            block=min(most // 8, WIDEST) if in_blocks else None,
             rng=seed,
         )
         found = _drive(plan, self._oracle(X))

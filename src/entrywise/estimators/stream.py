@@ -147,8 +147,9 @@ class BinaryStream(Base):
             "col": self.col,
             "state": plain,
             "journalled": self.journalled,
+            "rows": list(self._rows),
+            "cols": list(self._cols),
         }
-        mine |= {"rows": list(self._rows), "cols": list(self._cols)}
         npz.save(path, arrays, mine)
 
     @classmethod
@@ -170,11 +171,8 @@ def label_of(value: Any, what: str) -> str:
     """Return the name of a row or column: a string, or an integer not below 0 as one."""
     if isinstance(value, str):
         return value
-    if (
-        isinstance(value, (int, np.integer))
-        and not isinstance(value, (bool, np.bool_))
-        and value >= 0
-    ):
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    if whole and value >= 0:
         return str(int(value))
     if isinstance(value, (float, np.floating)) and np.isfinite(value):
         return repr(float(value))
@@ -183,11 +181,8 @@ def label_of(value: Any, what: str) -> str:
 
 def truth(value: Any) -> int:
     """Return -1 or +1 for true and false, 1 and 0, +1 and -1; refuse anything else."""
-    if isinstance(value, (bool, np.bool_, int, np.integer, float, np.floating)) and value in (
-        0,
-        1,
-        -1,
-    ):
+    number = isinstance(value, (bool, np.bool_, int, np.integer, float, np.floating))
+    if number and value in (0, 1, -1):
         return 1 if value == 1 else -1
     raise DataError(
         f"a label must be true or false (or 1 and 0, +1 and -1), got {value!r}; recode it"

@@ -50,13 +50,15 @@ class IncrementalExponential(GrowingExponential):
             self._widen(self.n_vertices)
             a, b = u - 2, v - 2
             q = float(0.5 * (self._E[a, a] + self._E[b, b]) + self._E[a, b])
-            predictions[t] = 1 if q >= 1.0 - TIE else -1
+            predictions[t] = (
+                1 if q >= 1.0 - TIE else -1
+            )  # Algorithm 1, "Predict": (m + n) Tr(W X) >= 1
             update = predictions[t] != y or y * (q - 1.0) < self.margin - TIE
             if update or fresh[t]:
                 delta = math.expm1(self.gamma * y) * q if update else 0.0
                 self._note(u, v, y if update else 0, delta)
             if update:
-                self._correct(a, b, self.gamma * y)
+                self._correct(a, b, self.gamma * y)  # "Update": log W + gamma y X
         return predictions
 
     def replay(self, log: dict[str, NDArray[Any]]) -> None:
@@ -78,13 +80,8 @@ class IncrementalExponential(GrowingExponential):
         k = self.events
         self._make_room(self.n_vertices + 2)
         self._make_log(k + 1)
-        self._log_u[k], self._log_v[k], self._log_y[k], self._log_delta[k], self._log_end[k] = (
-            u,
-            v,
-            y,
-            delta,
-            np.nan,
-        )
+        self._log_u[k], self._log_v[k], self._log_y[k] = u, v, y
+        self._log_delta[k], self._log_end[k] = delta, np.nan
         self._insert_events(k, k + 1, self.n_vertices)
 
     def _widen(self, n: int) -> None:
@@ -108,11 +105,8 @@ class IncrementalExponential(GrowingExponential):
             norm = float(np.linalg.norm(r))
             F = _difference(T[: k + 1, : k + 1], w)
             last = float(np.abs(F[:, -1]).max())
-            if (
-                k + 1 == U.shape[1]
-                or norm <= 1e-14
-                or (k > 2 and last * norm <= 1e-16 * float(np.abs(F).max()))
-            ):
+            settled = k > 2 and last * norm <= 1e-16 * float(np.abs(F).max())
+            if k + 1 == U.shape[1] or norm <= 1e-14 or settled:
                 break
             U[:, k + 1] = r / norm
             T[k, k + 1] = T[k + 1, k] = norm

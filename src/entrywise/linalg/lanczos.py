@@ -25,13 +25,8 @@ from numpy.typing import NDArray
 from entrywise.types import Array, Indices
 
 Signs = NDArray[np.int8]
-LOG = (
-    "u",
-    "v",
-    "y",
-    "delta",
-    "end",
-)  # of an event: its vertices, its sign, what the trace and an end of the spectrum became
+# of an event: its vertices, its sign, what the trace and an end of the spectrum became
+LOG = ("u", "v", "y", "delta", "end")
 
 
 class GrowingExponential:
@@ -70,11 +65,9 @@ class GrowingExponential:
         self._count, self._room, self._net, self._ups, self._downs = (
             np.zeros(0, np.int32) for _ in range(5)
         )
-        self._x, self._stamp, self._touched = (
-            np.zeros((3, 0)),
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int32),
-        )
+        self._x = np.zeros((3, 0))
+        self._stamp = np.zeros(0, np.int64)
+        self._touched = np.zeros(0, np.int32)
         self._small, self._out = np.zeros((7, 80)), np.zeros(6)
         self._log_u, self._log_v = np.zeros(0, np.int32), np.zeros(0, np.int32)
         self._log_y, self._log_delta, self._log_end = np.zeros(0, np.int8), np.zeros(0), np.zeros(0)

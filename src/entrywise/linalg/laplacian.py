@@ -18,9 +18,8 @@ from numpy.typing import ArrayLike
 from entrywise.exceptions import ParameterError
 from entrywise.types import Array, Indices
 
-JACOBI_STEPS = (
-    60  # the diagonal alone is tried first, and kept where it converges within this many iterations
-)
+# the diagonal alone is tried first, and kept where it converges within this many iterations
+JACOBI_STEPS = 60
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 
 
@@ -88,20 +87,24 @@ class Laplacian:
                 f"i and j must be flat and equally long, got {self.i.shape} and {self.j.shape}"
             )
         if len(self.i):
-            low, high = min(self.i.min(), self.j.min()), max(self.i.max(), self.j.max())
-            if low < 0 or high >= self.n:
-                raise ParameterError(
-                    f"nodes must be in 0..{self.n - 1}, got {low if low < 0 else high}"
-                )
-            if np.any(self.i == self.j):
-                raise ParameterError(
-                    f"edges must join two nodes, node {self.i[self.i == self.j][0]} is joined to itself"
-                )
-            if not np.all(np.isfinite(self.weights) & (self.weights > 0)):
-                bad = self.weights[~(np.isfinite(self.weights) & (self.weights > 0))][0]
-                raise ParameterError(
-                    f"weights must be finite and above 0, got {bad}; leave such edges out"
-                )
+            self._refuse_edges()
+
+    def _refuse_edges(self) -> None:
+        low = min(self.i.min(), self.j.min())
+        high = max(self.i.max(), self.j.max())
+        if low < 0 or high >= self.n:
+            wrong = low if low < 0 else high
+            raise ParameterError(f"nodes must be in 0..{self.n - 1}, got {wrong}")
+        loop = self.i == self.j
+        if np.any(loop):
+            node = self.i[loop][0]
+            raise ParameterError(f"edges must join two nodes, node {node} is joined to itself")
+        fine = np.isfinite(self.weights) & (self.weights > 0)
+        if not np.all(fine):
+            bad = self.weights[~fine][0]
+            raise ParameterError(
+                f"weights must be finite and above 0, got {bad}; leave such edges out"
+            )
 
     @cached_property
     def _forest(self) -> tuple[Tree, Indices, int]:
@@ -283,10 +286,8 @@ class Laplacian:
             G = self.inverse()
             R = G[u, u] + G[v, v] - 2.0 * G[u, v]
         elif len(named) < len(u):
-            at_u, at_v = (
-                np.asarray(np.searchsorted(named, u)),
-                np.asarray(np.searchsorted(named, v)),
-            )
+            at_u = np.asarray(np.searchsorted(named, u))
+            at_v = np.asarray(np.searchsorted(named, v))
             own, cross = np.empty(len(named)), np.empty(len(u))
             for k, node in enumerate(named):
                 x = self._response(node, -1, rtol)
@@ -311,14 +312,10 @@ class Laplacian:
 
     def inverse(self) -> Array:
         """Return an inverse up to a constant in each component, of shape (n, n): for small graphs."""
-        L = np.diag(
-            np.bincount(np.r_[self.i, self.j], np.r_[self.weights, self.weights], self.n).astype(
-                np.float64
-            )
-        )
-        np.subtract.at(
-            L, (np.r_[self.i, self.j], np.r_[self.j, self.i]), np.r_[self.weights, self.weights]
-        )
+        here, there = np.r_[self.i, self.j], np.r_[self.j, self.i]
+        weights = np.r_[self.weights, self.weights]
+        L = np.diag(np.bincount(here, weights, self.n).astype(np.float64))
+        np.subtract.at(L, (here, there), weights)
         part = self.components[1]
         typical = float(np.median(L.diagonal()[L.diagonal() > 0])) if len(self.i) else 1.0
         L += (part[:, None] == part[None, :]) * (typical / np.bincount(part)[part])

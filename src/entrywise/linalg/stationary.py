@@ -86,9 +86,8 @@ def stationary(
         graph = Laplacian(n, i, j, 0.5 * (F + B))
         v, steps = _gmres(graph, i, j, F, B, min(max(INNER, 0.1 * GOAL / imbalance), 0.1))
         krylov += steps
-        log_pi = log_pi + np.log1p(
-            np.maximum(v, -0.99)
-        )  # stay positive; what is cut comes back next round
+        # stay positive; what is cut comes back next round
+        log_pi = log_pi + np.log1p(np.maximum(v, -0.99))
     mean = np.bincount(part, np.exp(best), count) / np.bincount(part, minlength=count)
     return Stationary(best - np.log(mean)[part], part, imbalance, done, krylov)
 
@@ -99,19 +98,16 @@ def _gmres(
     """Solve for the relative correction v of the flow, GMRES in the norm of the preconditioner."""
 
     def net(v: Array) -> Array:
-        return graph.divergence(
-            F * v[i] - B * v[j]
-        )  # what flows out of each node, less what flows in
+        # what flows out of each node, less what flows in
+        return graph.divergence(F * v[i] - B * v[j])
 
     r = -net(np.ones(graph.n))
     z = graph.precondition(r)
     norm = math.sqrt(max(float(r @ z), 0.0))
     if norm == 0.0:
         return np.zeros(graph.n), 0
-    V, U = (
-        np.empty((most, graph.n)),
-        np.empty((most, graph.n)),
-    )  # U = P^-1 V: the norm is that of P^-1
+    V = np.empty((most, graph.n))
+    U = np.empty((most, graph.n))  # P^-1 V: the norm is that of P^-1
     H = np.zeros((most + 1, most))
     y: Array = np.zeros(0)
     k, beta = 0, norm

@@ -42,9 +42,9 @@ class Graph:
     def vertices(self, rows: Indices, cols: Indices) -> tuple[Indices, Indices]:
         """Return the vertices of known rows and columns; 0 and 1 stand for unknown ones."""
         if len(rows) == 1:
-            return np.array([self._ids[0].get(int(rows[0]), 0)]), np.array(
-                [self._ids[1].get(int(cols[0]), 1)]
-            )
+            u = self._ids[0].get(int(rows[0]), 0)
+            v = self._ids[1].get(int(cols[0]), 1)
+            return np.array([u]), np.array([v])
         found = []
         for side, given in enumerate((rows, cols)):
             names, inverse = np.unique(given, return_inverse=True)
@@ -63,17 +63,7 @@ class Graph:
     def follow(self, rows: Indices, cols: Indices, labels: Signs) -> Signs:
         """Predict and learn trial by trial; return the predictions."""
         fresh = np.zeros(2 * len(rows), np.int8)
-        if len(rows) == 1:
-            names = [(int(rows[0]), 0, 0), (int(cols[0]), 1, 1)]
-        else:
-            first = [np.unique(given, return_index=True) for given in (rows, cols)]
-            both = [
-                (int(n), side, 2 * int(t) + side)
-                for side in (0, 1)
-                for n, t in zip(*first[side], strict=True)
-            ]
-            names = sorted(both, key=lambda x: x[2])
-        for name, side, at in names:
+        for name, side, at in _in_order(rows, cols):
             if name not in self._ids[side]:
                 self._ids[side][name] = 2 + self.n_rows + self.n_cols
                 fresh[at] = 1
@@ -104,3 +94,14 @@ class Graph:
         for w, (side, name) in enumerate(arrays["names"].tolist()):
             self._ids[side][name] = w + 2
         self.exponential.replay({k: arrays[k] for k in LOG if k in arrays})
+
+
+def _in_order(rows: Indices, cols: Indices) -> list[tuple[int, int, int]]:
+    """Return (name, side, place) of every row and column of a stream in the order in which they appear."""
+    if len(rows) == 1:
+        return [(int(rows[0]), 0, 0), (int(cols[0]), 1, 1)]
+    both = []
+    for side, given in enumerate((rows, cols)):
+        names, first = np.unique(given, return_index=True)
+        both += [(int(n), side, 2 * int(t) + side) for n, t in zip(names, first, strict=True)]
+    return sorted(both, key=lambda x: x[2])

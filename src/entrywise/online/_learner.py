@@ -25,14 +25,14 @@ Signs = NDArray[np.int8]
 FORMAT = 1  # of saved states
 
 
-class Memory(Protocol):
+class LearnerMemory(Protocol):
     """What a learner knows; it grows by events and can be made again as it was after any number of them."""
 
     @property
     def length(self) -> int:
         """Events so far."""
 
-    def copy(self, length: int) -> Memory:
+    def copy(self, length: int) -> LearnerMemory:
         """Return a new memory as this one was after its first `length` events."""
 
     def values(self, rows: Indices, cols: Indices) -> Array:
@@ -75,7 +75,7 @@ class Learner(ABC):
         """Raise ParameterError when a parameter is outside its domain."""
 
     @abstractmethod
-    def _empty(self) -> Memory | None:
+    def _empty(self) -> LearnerMemory | None:
         """Return a memory without events; None where others remember."""
 
     def _current(self) -> Any:
@@ -112,9 +112,8 @@ class Learner(ABC):
 
     def margin(self, i: int, j: int) -> float:
         """Return how sure the prediction is: its sign is the prediction's, its size grows with confidence."""
-        return float(
-            self._current().values(np.array([index(i, "row")]), np.array([index(j, "column")]))[0]
-        )
+        rows, cols = np.array([index(i, "row")]), np.array([index(j, "column")])
+        return float(self._current().values(rows, cols)[0])
 
     def learn(self, i: int, j: int, y: int) -> Self:
         """Return the state after entry (i, j) turned out to be y, -1 or +1."""
@@ -248,9 +247,8 @@ class Replayed(ABC):
 
     def values(self, rows: Indices, cols: Indices) -> Array:
         """Return the scores, shape (b,)."""
-        return np.array(
-            [self.score(int(i), int(j)) for i, j in zip(rows, cols, strict=True)], np.float64
-        )
+        pairs = zip(rows.tolist(), cols.tolist(), strict=True)
+        return np.array([self.score(i, j) for i, j in pairs], np.float64)
 
     def signs(self, rows: Indices, cols: Indices) -> Signs:
         """Return the predictions, shape (b,)."""
@@ -259,9 +257,8 @@ class Replayed(ABC):
     def follow(self, rows: Indices, cols: Indices, labels: Signs) -> Signs:
         """Predict and learn trial by trial."""
         predictions = np.zeros(len(labels), np.int8)
-        for t, (i, j, y) in enumerate(
-            zip(rows.tolist(), cols.tolist(), labels.tolist(), strict=True)
-        ):
+        trials = zip(rows.tolist(), cols.tolist(), labels.tolist(), strict=True)
+        for t, (i, j, y) in enumerate(trials):
             predictions[t] = 1 if self.score(i, j) >= 0.0 else -1
             self._learn(i, j, y)
         return predictions
@@ -285,7 +282,8 @@ class Replayed(ABC):
 
 def index(value: Any, name: str) -> int:
     """Return a row or column index as an int, or refuse it."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    if not whole or value < 0:
         raise ParameterError(
             f"{name} must be an integer not below 0, got {value!r}; labels go to BinaryStream"
         )

@@ -13,6 +13,8 @@ from entrywise.exceptions import ParameterError
 from entrywise.online._learner import Learner, Signs, positive
 from entrywise.types import Array, Indices
 
+SMALL = 0.3  # deviation of a new factor: large enough to break the symmetry, small beside a label
+
 
 class _Factors:
     """Factors of the rows and columns in the order in which they appeared, and every trial."""
@@ -20,12 +22,12 @@ class _Factors:
     def __init__(self, rank: int, rate: float, penalty: float, replay: int) -> None:
         self._params = (rank, rate, penalty, replay)
         self._ids: dict[tuple[int, int], int] = {}
-        self._F, self._b, self._met = np.zeros((0, rank)), np.zeros(0), np.zeros(0, np.bool_)
-        self._us, self._vs, self._ys = (
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int8),
-        )
+        self._F = np.zeros((0, rank))
+        self._b = np.zeros(0)
+        self._met = np.zeros(0, np.bool_)
+        self._us = np.zeros(0, np.int64)
+        self._vs = np.zeros(0, np.int64)
+        self._ys = np.zeros(0, np.int8)
         self.length = 0
 
     def _row(self, side: int, name: int) -> int:
@@ -38,7 +40,7 @@ class _Factors:
             F, b, met = np.zeros((size, self._F.shape[1])), np.zeros(size), np.zeros(size, np.bool_)
             old = len(self._b)
             F[:old], b[:old], met[:old] = self._F, self._b, self._met
-            jit.begin(F, old, size, 0.3)
+            jit.begin(F, old, size, SMALL)
             self._F, self._b, self._met = F, b, met
         return w
 

@@ -16,10 +16,10 @@ class _Relation(Replayed):
         super().__init__()
         self._beta = beta
         self._ids: tuple[dict[int, int], dict[int, int]] = ({}, {})
-        self._M: NDArray[Any] = np.zeros((8, 8), np.int8)  # labels known, 0 unknown
-        self._differ: NDArray[Any] = np.zeros(
-            (8, 8), np.int32
-        )  # columns on which two rows disagree
+        # labels known, 0 unknown
+        self._M: NDArray[Any] = np.zeros((8, 8), np.int8)
+        # columns on which two rows disagree
+        self._differ: NDArray[Any] = np.zeros((8, 8), np.int32)
 
     def fresh(self) -> _Relation:
         return _Relation(self._beta)
@@ -46,10 +46,13 @@ class _Relation(Replayed):
 
 
 def _wide(X: NDArray[Any], r: int, c: int) -> NDArray[Any]:
+    """Return X with room for row r and column c, doubled where it was too small."""
     m, n = X.shape
     if r < m and c < n:
         return X
-    new = np.zeros((max(m, 2 * r) if r >= m else m, max(n, 2 * c) if c >= n else n), X.dtype)
+    tall = max(m, 2 * r) if r >= m else m
+    wide = max(n, 2 * c) if c >= n else n
+    new = np.zeros((tall, wide), X.dtype)
     new[:m, :n] = X
     return new
 

@@ -11,6 +11,11 @@ from entrywise.exceptions import ParameterError
 from entrywise.online._learner import Learner, Replayed, positive
 from entrywise.types import Array
 
+LARGEST = 2000  # rows and columns together: an eigendecomposition of this side takes seconds
+SWEEPS = 100  # of the projection at most; a handful is usual
+NEAR = 1e-3  # a diagonal entry may exceed its cap by this share
+TIE = 1e-12  # scores nearer to 0 than this are round-off
+
 
 class _Projected(Replayed):
     """log P, with P kept: the diagonal of P never exceeds half the max-norm."""
@@ -32,7 +37,7 @@ class _Projected(Replayed):
                 f"entry must lie in {m} x {n}, got ({i}, {j}); declare a larger shape"
             )
         found = 2.0 * float(self._P[i, m + j])
-        return 0.0 if abs(found) < 1e-12 else found
+        return 0.0 if abs(found) < TIE else found
 
     def absorb(self, i: int, j: int, y: int) -> None:
         if y * self.score(i, j) >= 1.0:  # hinge loss: nothing to learn
@@ -41,11 +46,10 @@ class _Projected(Replayed):
         self._H[i, k] += self._rate * y
         self._H[k, i] += self._rate * y
         self._P = _exp(self._H)
-        for _ in range(
-            100
-        ):  # Bregman projection onto bounded diagonals: lower what is too large, again and again
+        # Bregman projection onto bounded diagonals: lower what is too large, again and again
+        for _ in range(SWEEPS):
             excess = np.maximum(np.diag(self._P) / self._cap, 1.0)
-            if excess.max() <= 1.0 + 1e-3:
+            if excess.max() <= 1.0 + NEAR:
                 break
             self._H -= np.diag(np.log(excess))
             self._P = _exp(self._H)
@@ -93,9 +97,9 @@ class HazanKaleShalevShwartz(Learner):
 
     def _refuse(self) -> None:
         shape = tuple(int(k) for k in self.shape)
-        if len(shape) != 2 or min(shape) < 1 or sum(shape) > 2000:
+        if len(shape) != 2 or min(shape) < 1 or sum(shape) > LARGEST:
             raise ParameterError(
-                f"shape must be two sizes, at most 2000 together, got {self.shape}"
+                f"shape must be two sizes, at most {LARGEST} together, got {self.shape}"
             )
         object.__setattr__(self, "shape", shape)
         positive(self.rate, "rate")

@@ -91,11 +91,8 @@ class Majority(Learner):
     def predict_many(self, rows: ArrayLike, cols: ArrayLike) -> Signs:
         """Return the predicted labels at (rows, cols), shapes broadcast, all from this one state."""
         i, j = indices(rows, cols)
-        return (
-            np.where(self._share(i.ravel(), j.ravel()) >= 0.0, 1, -1)
-            .astype(np.int8)
-            .reshape(i.shape)
-        )
+        share = self._share(i.ravel(), j.ravel())
+        return np.where(share >= 0.0, 1, -1).astype(np.int8).reshape(i.shape)
 
     def _follow(self, i: Indices, j: Indices, y: Signs) -> tuple[Signs, Self]:
         found = [e._follow(i, j, y) for e in self.experts]
@@ -118,23 +115,18 @@ class Majority(Learner):
 
     def bound(self) -> float:
         """Return the most mistakes that the experts' own mistakes so far allow."""
-        grow = math.log(2.0 / (1.0 + self.beta))
-        return (
-            math.log(1.0 / self.beta) * float(self.losses.min()) + math.log(len(self.experts))
-        ) / grow
+        fewest = float(self.losses.min())
+        cost = math.log(1.0 / self.beta) * fewest + math.log(len(self.experts))
+        return cost / math.log(2.0 / (1.0 + self.beta))
 
     @property
     def report(self) -> dict[str, Any]:
         """Mistakes so far, of every expert too, and the bound."""
-        each = {
-            f"mistakes of {_name(e)}": int(k)
-            for e, k in zip(self.experts, self.losses, strict=True)
-        }
-        return (
-            super().report
-            | each
-            | {"bound": self.bound(), "bound is vacuous": self.bound() >= self.trials}
-        )
+        experts = zip(self.experts, self.losses, strict=True)
+        each = {f"mistakes of {_name(e)}": int(k) for e, k in experts}
+        bound = self.bound()
+        told = {"bound": bound, "bound is vacuous": bound >= self.trials}
+        return super().report | each | told
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return (plain values, arrays) from which this state is made again."""
@@ -168,10 +160,8 @@ class Majority(Learner):
 
 
 def _name(expert: Learner) -> str:
-    params = ", ".join(
-        f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in expert.params.items()
-    )
-    return f"{type(expert).__name__}({params})"
+    said = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in expert.params.items()]
+    return f"{type(expert).__name__}({', '.join(said)})"
 
 
 def auto() -> Majority:

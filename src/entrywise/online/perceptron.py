@@ -59,12 +59,8 @@ class KernelPerceptron(Learner):
 
     def _refuse(self) -> None:
         K = np.array(self.kernel, dtype=np.float64)
-        if (
-            K.ndim != 2
-            or K.shape[0] != K.shape[1]
-            or not np.allclose(K, K.T)
-            or not np.isfinite(K).all()
-        ):
+        square = K.ndim == 2 and K.shape[0] == K.shape[1]
+        if not square or not np.allclose(K, K.T) or not np.isfinite(K).all():
             raise ParameterError(f"kernel must be a finite symmetric matrix, got shape {K.shape}")
         K.flags.writeable = False
         object.__setattr__(self, "kernel", K)

@@ -46,11 +46,9 @@ class GraphLearner(Learner):
         """What happened so far, in words and numbers."""
         known = {"rows": self.n_rows, "columns": self.n_cols, "updates": self.updates}
         work = self.work
-        return (
-            super().report
-            | known
-            | {"mean Lanczos steps": work["mean steps"], "most Lanczos steps": work["max steps"]}
-        )
+        known["mean Lanczos steps"] = work["mean steps"]
+        known["most Lanczos steps"] = work["max steps"]
+        return super().report | known
 
 
 @dataclass(frozen=True, eq=False)

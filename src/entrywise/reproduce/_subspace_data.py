@@ -14,7 +14,7 @@ from entrywise.passive.partial_pca import covariance, partial_pca
 from entrywise.passive.trackers import grouse, impute_pca, petrels, zero_fill_pca
 from entrywise.play import play
 from entrywise.queries import Batch
-from entrywise.reproduce._shared import Claim, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, new_figure, save_csv, save_figure
 from entrywise.types import Array
 
 Say = Callable[[str], None]

@@ -33,7 +33,7 @@ from entrywise.oracles import BernoulliOracle, KernelOracle
 from entrywise.passive import optspace, soft_impute
 from entrywise.play import play
 from entrywise.queries import Batch
-from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.types import Array
 
 Say: TypeAlias = Callable[[str], None]

@@ -36,7 +36,7 @@ from entrywise.online import (
     SymmetricWinnow,
     auto,
 )
-from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, save_figure
 
 Say: TypeAlias = Callable[[str], None]
 Stream: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]

@@ -19,7 +19,7 @@ from entrywise.apply.leaderboard import Bought, scores
 from entrywise.oracles import MatrixOracle
 from entrywise.play import play
 from entrywise.queries import Prices
-from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.run import Run
 from entrywise.types import Array
 

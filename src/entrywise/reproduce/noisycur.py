@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.reproduce._twocost import (
     SMALL,
     Contest,
@@ -26,6 +25,7 @@ from entrywise.reproduce._twocost import (
     movielens,
     synthetic,
 )
+from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.types import Array
 
 Say = Callable[[str], None]

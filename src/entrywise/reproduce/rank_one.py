@@ -26,7 +26,7 @@ from entrywise.passive import (
     projected_eigenvector,
     propagation,
 )
-from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.types import Array
 
 Say = Callable[[str], None]

@@ -19,8 +19,8 @@ from entrywise.linalg.pairs import PairSums
 from entrywise.oracles import MatrixOracle
 from entrywise.passive.partial_pca import covariance, from_covariance, partial_pca
 from entrywise.play import play
-from entrywise.reproduce._shared import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.reproduce._subspace_data import air, digits
+from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.types import Array
 
 Say = Callable[[str], None]

@@ -1,6 +1,19 @@
 """A plan under way, and what it remembers; no input or output happens here."""
 
-from entrywise.run.memory import Memory, Stock
-from entrywise.run.run import Entry, Run, diverged, refuse_asymmetry
+from entrywise.run.memory import Memory, Stock, entry_keys
+from entrywise.run.run import Entry, Run, refuse_asymmetry
+from entrywise.run.stream import Step, Stream, diverged, new_questions, verify_step
 
-__all__ = ["Entry", "Memory", "Run", "Stock", "diverged", "refuse_asymmetry"]
+__all__ = [
+    "Entry",
+    "Memory",
+    "Run",
+    "Step",
+    "Stock",
+    "Stream",
+    "diverged",
+    "entry_keys",
+    "new_questions",
+    "refuse_asymmetry",
+    "verify_step",
+]

@@ -7,6 +7,15 @@ from numpy.typing import NDArray
 
 from entrywise.types import Array, Indices
 
+_SHIFT = 31  # bits of a column in the key of an entry
+
+
+def entry_keys(symmetric: bool, rows: Indices, cols: Indices) -> Indices:
+    """Return one number an entry, the same for (i, j) and (j, i) where these are one."""
+    if symmetric:
+        rows, cols = np.minimum(rows, cols), np.maximum(rows, cols)
+    return np.asarray((rows << _SHIFT) | cols)
+
 
 class Memory:
     """What was answered before, by (mode, row, col): sorted chunks, merged as they grow.
@@ -15,20 +24,18 @@ class Memory:
     of 16 bytes an entry, so that millions of answers stay cheap.
     """
 
-    _SHIFT = 31
-
     def __init__(self, symmetric: bool) -> None:
         self.symmetric = symmetric
         self._chunks: dict[str, list[tuple[Indices, Array]]] = {}
 
     def _keys(self, rows: Indices, cols: Indices) -> Indices:
-        if self.symmetric:
-            rows, cols = np.minimum(rows, cols), np.maximum(rows, cols)
-        return (rows << self._SHIFT) | cols
+        return entry_keys(self.symmetric, rows, cols)
 
-    def add(self, mode: str, rows: Indices, cols: Indices, values: Array) -> None:
-        """Remember answers; of an entry listed twice the last one stays."""
-        good = ~np.isnan(values)
+    def add(
+        self, mode: str, rows: Indices, cols: Indices, values: Array, *, failed: bool = False
+    ) -> None:
+        """Remember answers, with `failed` the NaN too; of an entry listed twice the last one stays."""
+        good = np.ones(len(values), bool) if failed else ~np.isnan(values)
         if not good.any():
             return
         keys, values = self._keys(rows[good], cols[good]), values[good]
@@ -62,13 +69,14 @@ class Stock(Memory):
 
     def __init__(self, symmetric: bool) -> None:
         super().__init__(symmetric)
-        self._used: dict[
-            str, Indices
-        ] = {}  # how many answers of each key are gone, at the key's first place
+        # how many answers of each key are gone, at the key's first place
+        self._used: dict[str, Indices] = {}
 
-    def add(self, mode: str, rows: Indices, cols: Indices, values: Array) -> None:
+    def add(
+        self, mode: str, rows: Indices, cols: Indices, values: Array, *, failed: bool = False
+    ) -> None:
         """Put answers in stock, behind those that are there."""
-        good = ~np.isnan(values)
+        good = np.ones(len(values), bool) if failed else ~np.isnan(values)
         keys, values = self._keys(rows[good], cols[good]), values[good]
         for old_keys, old_values in self._chunks.get(mode, ()):
             first = np.searchsorted(old_keys, old_keys)
@@ -87,9 +95,8 @@ class Stock(Memory):
         keys = self._keys(rows, cols)
         for stock, values in self._chunks.get(mode, ()):
             order = np.argsort(keys, kind="stable")
-            nth = np.empty(
-                len(keys), np.int64
-            )  # how often the batch has asked for the same entry before
+            # how often the batch has asked for the same entry before
+            nth = np.empty(len(keys), np.int64)
             nth[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
             first, last = np.searchsorted(stock, keys), np.searchsorted(stock, keys, side="right")
             some = last > first

@@ -4,14 +4,18 @@
 
     run = Run(adaptive_nystrom(500, rank=8), budget=5000)
     while not run.finished:
-        batch = run.ask()                    # what is still open of the current batch
+        batch = run.ask()                    # what is still open
         run.tell(measure(batch))             # all of it, or some: run.tell(values, positions)
     run.result
+
+A batch plan goes on when its whole batch is answered. A streaming plan goes on whenever somebody
+asks: answers come in any order, and what is pending holds nobody up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,16 +25,17 @@ from numpy.typing import ArrayLike, NDArray
 from entrywise.budget import Ledger
 from entrywise.exceptions import (
     AnswerError,
-    EntrywiseError,
     Exhausted,
     ParameterError,
     ReplayDiverged,
     TellError,
 )
 from entrywise.observations import Observations
-from entrywise.queries import Batch, Checkpoint, Plan, Prices
+from entrywise.queries import Asking, Batch, Checkpoint, History, Plan, Prices, Situation
 from entrywise.results import Result
 from entrywise.run.memory import Memory, Stock
+from entrywise.run.sheet import Answers, Sheet
+from entrywise.run.stream import Step, Stream, diverged, new_questions
 from entrywise.types import Array, Indices
 
 
@@ -48,11 +53,18 @@ class Run:
     ----------
     plan : Plan
     known : Observations, optional
-        Entries known beforehand; they are answered from memory and cost nothing.
+        Entries known beforehand. They cost nothing; a plan that takes history fits with them from its
+        first step, another finds them in memory when it asks for them.
     budget, prices : optional
         Default to the plan's own; given in both places they must agree.
     resume : Checkpoint, optional
         Where to start instead of at the beginning.
+    history : History, optional
+        What was known and told before, as a table; `known` is put in front of it.
+    epoch : int
+        Of the study that this run belongs to.
+    out : History, optional
+        What is out with people since an earlier epoch: waited for, but paid for already.
     memory, ledger : optional
         What was answered and spent before, where that is kept elsewhere (a study); used as they are.
     """
@@ -65,42 +77,82 @@ class Run:
         budget: float | None = None,
         prices: Prices | None = None,
         resume: Checkpoint | None = None,
+        history: History | None = None,
+        epoch: int = 0,
+        out: History | None = None,
         memory: Memory | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        if not isinstance(plan, Plan):
-            raise ParameterError(
-                f"a run takes a plan, got {type(plan).__name__}; call the plan function with its parameters"
-            )
-        if budget is not None and plan.budget is not None and budget != plan.budget:
-            raise ParameterError(
-                f"the budget is {budget:g} here and {plan.budget:g} in {plan.name}; give it once"
-            )
-        if prices is not None and plan.prices is not None and prices is not plan.prices:
-            raise ParameterError(f"prices were given here and in {plan.name}; give them once")
-        self.plan = plan
+        _refuse_twice(plan, budget, prices)
+        self.plan = _priced(plan, prices)
         self.prices = plan.prices or prices or Prices()
-        self.ledger = (
-            Ledger(budget if budget is not None else plan.budget) if ledger is None else ledger
-        )
-        self.log: list[Entry] = []
-        self.checkpoint: Checkpoint | None = resume
-        self._resumed = resume
-        self.checkpoint_at = 0
+        if ledger is None:
+            ledger = Ledger(budget if budget is not None else plan.budget)
+        self.ledger = ledger
+        self.history = _history(plan, known, history)
+        self.epoch = epoch
         self.measured = 0
-        self._memory = Memory(plan.symmetric) if memory is None else memory
-        if known is not None:
-            self._remember_known(known)
-        self.batch: Batch | None = None
+        self.failure: Exception | None = None
+        self.checkpoint: Checkpoint | None = resume
+        self.checkpoint_at = 0
+        self._resumed = resume
         self._result: Result | None = None
-        self.failure: EntrywiseError | None = None
-        self._generator = plan.start(resume)
-        self._advance(None)
+        self._log: list[Entry] = []
+        self._sheet: Sheet | None = None
+        self._stream: Stream | None = None
+        self._generator: Asking[Any] | None = None
+        self._memory = _memory(plan, self.history) if memory is None else memory
+        self._held = Stock(plan.symmetric)  # each is paid for once
+        _remember(self._held, History.empty() if out is None else out, failed=True)
+        self._vain: set[tuple[bytes | None, bytes | None]] = set()  # filters that found nothing
+        if plan.streaming:
+            self._stream = Stream(self.plan, self.history, epoch)
+            self._sheet = self._stream.sheet
+        else:
+            self._generator = plan.start(resume, self.history, epoch, self._left)
+            self._advance(None)
+
+    @property
+    def batch(self) -> Batch | None:
+        """The batch that positions count in, None when nothing is asked.
+
+        Of a batch plan the current one; of a streaming plan all questions so far.
+        """
+        return None if self._sheet is None else self._sheet.batch
+
+    @property
+    def answers(self) -> Array:
+        """What is known of the answers to :attr:`batch`, NaN where nothing came or a measurement failed."""
+        return np.zeros(0) if self._sheet is None else self._sheet.answers
+
+    @property
+    def bill(self) -> Array:
+        """What each position of :attr:`batch` adds to the costs."""
+        return np.zeros(0) if self._sheet is None else self._sheet.bill
+
+    @property
+    def log(self) -> list[Entry]:
+        """What was asked and answered, batch by batch; of a streaming plan also what is partly answered."""
+        if self._stream is None:
+            return self._log
+        values = self._stream.table.values
+        asked = [step.batch for step in self._stream.steps if step.batch is not None]
+        return [
+            Entry(batch, values[at]) for batch, at in zip(asked, self._stream.wants, strict=True)
+        ]
+
+    @property
+    def steps(self) -> list[Step]:
+        """The log of a streaming plan: what each step had seen, and what it wanted."""
+        return [] if self._stream is None else self._stream.steps
 
     @property
     def number(self) -> int:
-        """Number of the current batch, from 0."""
-        return len(self.log)
+        """Number of the current batch, from 0; of a streaming plan, of batches answered whole."""
+        if self._stream is None:
+            return len(self._log)
+        out = len(self.history) + self.open
+        return sum(not np.isin(at, out).any() for at in self._stream.wants)
 
     @property
     def finished(self) -> bool:
@@ -118,13 +170,68 @@ class Run:
 
     @property
     def open(self) -> Indices:
-        """Positions of the current batch that still want an answer."""
-        return np.flatnonzero(self._wanted) if self.batch is not None else np.zeros(0, np.int64)
+        """Positions of :attr:`batch` that still want an answer."""
+        return np.zeros(0, np.int64) if self._sheet is None else self._sheet.open
 
-    def ask(self, limit: int | None = None) -> Batch | None:
-        """Return what is still open of the current batch (at most `limit`), None when finished."""
+    def fitting(self, rows: ArrayLike | None = None, cols: ArrayLike | None = None) -> Indices:
+        """Return the open positions that lie in some rows and columns, all of them by default."""
+        at = self.open
+        if self._sheet is None:
+            return at
+        wanted = self._sheet.batch[at]
+        filter_ = Situation(rows=_lines(rows), cols=_lines(cols))
+        return at[filter_.allows(wanted.rows, wanted.cols)]
+
+    def ask(
+        self,
+        limit: int | None = None,
+        *,
+        rows: ArrayLike | None = None,
+        cols: ArrayLike | None = None,
+    ) -> Batch | None:
+        """Return what is still open (at most `limit`, of some lines only), None when finished.
+
+        Their positions are the first of :meth:`fitting`. A streaming plan makes a step when fewer than
+        `limit` open questions fit (none, when no limit is given), at most one a call; it may find
+        nothing to ask now, then the batch is empty.
+        """
         self._refuse_after_failure()
-        return None if self.batch is None else self.batch[self.open[:limit]]
+        if self._stream is not None and not self.finished:
+            self._provide(limit, _lines(rows), _lines(cols))
+        if self._sheet is None:
+            return None
+        return self._sheet.batch[self.fitting(rows, cols)[:limit]]
+
+    def tell(self, answers: Answers, positions: ArrayLike | None = None) -> None:
+        """Take answers to open positions (all of them when `positions` is left out, in order).
+
+        Everything is checked first: on an error nothing is taken. The same answer told twice is
+        harmless, another one is refused. None means that the measurement failed.
+        """
+        self._refuse_after_failure()
+        if self._sheet is None:
+            raise TellError("the run is finished; there is nothing left to tell")
+        at, values = self._sheet.new(answers, positions)
+        if not len(at):
+            return
+        self._take(at, values)
+        if self._sheet.wanted.any():
+            return
+        if self._stream is None:
+            self._close()
+        else:
+            self._step(None, None, None)
+
+    def _take(self, at: Indices, values: Array) -> None:
+        """Write answers down and pay for them."""
+        assert self._sheet is not None
+        if self._stream is not None:
+            cost = self._stream.take(at, values)
+            self._vain.clear()
+        else:
+            cost = self._sheet.fill(at, values)
+        self.measured += len(at)
+        self.ledger.charge(cost)
 
     def _refuse_after_failure(self) -> None:
         if self.failure is not None:
@@ -132,97 +239,20 @@ class Run:
                 f"the plan stopped at batch {self.number - 1}: {self.failure}"
             ) from self.failure
 
-    def tell(
-        self, answers: ArrayLike | Sequence[float | None], positions: ArrayLike | None = None
-    ) -> None:
-        """Take answers to open positions (all of them when `positions` is left out, in order).
-
-        Everything is checked first: on an error nothing is taken. The same answer told twice is
-        harmless, another one is refused. None means that the measurement failed.
-        """
-        self._refuse_after_failure()
-        if self.batch is None:
-            raise TellError("the run is finished; there is nothing left to tell")
-        at = self.open if positions is None else _flat_positions(positions, len(self.batch))
-        values, failed = self._check(answers, at)
-        told = ~self._wanted[at]
-        if np.any(told):
-            same = (values == self._answers[at]) | (failed & np.isnan(self._answers[at]))
-            if not np.all(same[told]):
-                k = int(np.flatnonzero(told & ~same)[0])
-                raise TellError(
-                    f"position {at[k]}, entry {self._name(at[k])}, was answered {self._answers[at[k]]:g} and is now "
-                    f"told {values[k]:g}; an answer stands"
-                )
-        uniq, first = np.unique(at, return_index=True)
-        if len(uniq) < len(at):
-            again = values[first][np.searchsorted(uniq, at)]
-            clash = ~((again == values) | (np.isnan(again) & np.isnan(values)))
-            if np.any(clash):
-                k = int(np.flatnonzero(clash)[0])
-                raise TellError(
-                    f"position {at[k]}, entry {self._name(at[k])}, is told {again[k]:g} and {values[k]:g}; tell one"
-                )
-            at, values = uniq, values[first]
-        new = self._wanted[at]
-        at, values = at[new], values[new]
-        self._answers[at] = values
-        self._wanted[at] = False
-        self.measured += len(at)
-        self.ledger.charge(float(self._bill[at].sum()))
-        if not self._wanted.any():
-            self._close()
-
-    def _check(self, answers: Any, at: Indices) -> tuple[Array, NDArray[np.bool_]]:
-        if isinstance(answers, np.ndarray) and answers.dtype.kind in "fiub":
-            values = np.array(answers, dtype=np.float64)
-            failed = np.zeros(values.shape, dtype=bool)
-        else:
-            try:
-                items = list(answers)
-            except TypeError:
-                items = [answers]
-            failed = np.array([x is None for x in items], dtype=bool)
-            try:
-                values = np.array(
-                    [np.nan if x is None else float(x) for x in items], dtype=np.float64
-                )
-            except (TypeError, ValueError):
-                raise AnswerError(
-                    f"answers must be numbers, got {items[:3]!r}; tell finite numbers, None where one failed"
-                ) from None
-        if values.shape != at.shape:
-            raise TellError(
-                f"there must be one answer for each of {len(at)} positions, got {values.shape}"
-            )
-        bad = np.flatnonzero(~np.isfinite(values) & ~failed)
-        if len(bad):
-            k = int(bad[0])
-            raise AnswerError(
-                f"answer {at[k]}, entry {self._name(at[k])}, is {values[k]}; tell a finite number"
-            )
-        if np.any(failed) and not self.plan.tolerates_failed:
-            k = int(np.flatnonzero(failed)[0])
-            raise AnswerError(
-                f"answer {at[k]}, entry {self._name(at[k])}, failed, and {self.plan.name} cannot do without it; measure it again"
-            )
-        return values, failed
-
-    def _name(self, position: int) -> str:
-        assert self.batch is not None
-        return f"({self.batch.rows[position]}, {self.batch.cols[position]})"
+    # batch plans
 
     def _close(self) -> None:
-        assert self.batch is not None
-        batch, answers = self.batch, self._answers
+        assert self._sheet is not None
+        batch, answers = self._sheet.batch, self._sheet.answers
         if not self.plan.fresh:
             self._memory.add(batch.mode, batch.rows, batch.cols, answers)
         answers.flags.writeable = False
-        self.log.append(Entry(batch, answers))
+        self._log.append(Entry(batch, answers))
         self._advance(answers.copy())
 
     def _advance(self, answers: Array | None) -> None:
         """Run the plan to its next batch, or to its end."""
+        assert self._generator is not None
         try:
             while True:
                 if answers is not None:
@@ -230,7 +260,7 @@ class Run:
                 wanted = self._generator.send(answers)  # type: ignore[arg-type]
                 answers = None
                 if isinstance(wanted, Checkpoint):
-                    self.checkpoint, self.checkpoint_at = wanted, len(self.log)
+                    self.checkpoint, self.checkpoint_at = wanted, len(self._log)
                     continue
                 answers = self._issue(wanted)
                 if answers is None:
@@ -239,8 +269,8 @@ class Run:
             self._finish(stop.value)
         except Exhausted as stop:
             self._finish(self._throw(stop))
-        except EntrywiseError as error:  # the plan is dead; its answers stand in the log
-            self.batch, self.failure = None, error
+        except Exception as error:  # the plan is dead; its answers stand in the log
+            self._sheet, self.failure = None, error
             raise
 
     def _issue(self, batch: Batch) -> Array | None:
@@ -249,26 +279,25 @@ class Run:
         known = np.zeros(len(batch), dtype=bool)
         if not self.plan.fresh or isinstance(self._memory, Stock):
             known = self._memory.look_up(batch.mode, batch.rows, batch.cols, answers)
-        bill = self.prices.charges(batch, known)
+        out = np.zeros(len(batch), dtype=bool)
+        out[~known] = self._out(batch[~known])
+        bill = self.prices.charges(batch, known | out)
         self.ledger.reserve(float(bill.sum()))
-        wanted = ~known
-        if not wanted.any():
-            self.log.append(Entry(batch, answers))
+        if known.all():
+            self._log.append(Entry(batch, answers))
             return answers.copy()
-        self.batch, self._answers, self._wanted, self._bill = batch, answers, wanted, bill
+        self._sheet = Sheet(self.plan)
+        self._sheet.add(batch, answers, known, bill)
         return None
 
-    def _finish(self, result: Any) -> None:
-        if not isinstance(result, Result):
-            raise ParameterError(
-                f"{self.plan.name} must return a Result, got {type(result).__name__}"
-            )
-        self.batch = None
-        self.ledger.release()
-        self._result = replace(result, cost=self.ledger.spent)
+    def _out(self, batch: Batch) -> NDArray[np.bool_]:
+        """Tell which positions are out with people since an earlier epoch."""
+        nothing = np.empty(len(batch))
+        return self._held.look_up(batch.mode, batch.rows, batch.cols, nothing)
 
     def _throw(self, reason: Exhausted) -> Result:
         """Tell the plan that the money ran out; it returns its best result so far."""
+        assert self._generator is not None
         try:
             self._generator.throw(reason)
         except StopIteration as stop:
@@ -278,98 +307,258 @@ class Run:
             f"{self.plan.name} must return its best result when the money runs out, but it asked again"
         )
 
+    # streaming plans
+
+    def _provide(self, limit: int | None, rows: Indices | None, cols: Indices | None) -> None:
+        """Make a step when too few open questions fit, unless one was made in vain since the last answer."""
+        missing = (1 if limit is None else limit) - len(self.fitting(rows, cols))
+        if missing <= 0 or _key(rows, cols) in self._vain:
+            return
+        filtered = rows is not None or cols is not None
+        self._step(rows, cols, missing if filtered and limit is not None else None)
+
+    def _step(self, rows: Indices | None, cols: Indices | None, limit: int | None) -> None:
+        """Make a step; one that only hands entries over is followed by another."""
+        while not self._make(self._situation(rows, cols, limit)):
+            pass
+
+    def _situation(
+        self, rows: Indices | None, cols: Indices | None, limit: int | None
+    ) -> Situation:
+        assert self._stream is not None
+        return self._stream.situation(self._left, rows, cols, limit)
+
+    @property
+    def _left(self) -> float | None:
+        """Money that is neither spent nor held, None without a budget."""
+        left = self.ledger.left
+        return None if math.isinf(left) else left
+
+    def _make(self, situation: Situation) -> bool:
+        """Make one step and tell whether something is asked now, or nothing can be."""
+        assert self._stream is not None
+        try:
+            found = self.plan.step(situation)
+        except Exception as error:
+            self._sheet, self.failure = None, error
+            raise
+        if not isinstance(found, Batch):
+            self._stream.add(situation)
+            self._finish(found)
+            return True
+        if not len(found):
+            self._vain.add(_key(situation.rows, situation.cols))
+            return True
+        new = new_questions(self.plan, situation, found)
+        bill = self.prices.charges(found, ~new)
+        self._reserve(float(bill.sum()))
+        self._stream.add(situation, found, new, bill)
+        return bool(new.any())
+
+    def _reserve(self, amount: float) -> None:
+        try:
+            self.ledger.reserve(amount)
+        except Exhausted as reason:
+            raise ParameterError(
+                f"a step of {self.plan.name} must keep to the money that is left: {reason}"
+            ) from None
+
+    def situation(self, number: int | None = None) -> Situation:
+        """Return what step `number` of a streaming plan looked at; the next one's by default."""
+        if self._stream is None:
+            raise ParameterError(f"{self.plan.name} is a batch plan; it has no steps")
+        if number is None:
+            return self._situation(None, None, None)
+        past = Stream(self.plan, self.history, self.epoch)
+        for step in self.steps[: number + 1]:
+            past.take(step.seen, step.values)
+            situation = past.situation(step.left, step.rows, step.cols, step.limit)
+            if step.number == number:
+                return situation
+            assert step.batch is not None
+            new = new_questions(self.plan, situation, step.batch)
+            past.add(situation, step.batch, new, self.prices.charges(step.batch, ~new))
+        raise ParameterError(f"steps of this run are 0..{len(self.steps) - 1}, got {number}")
+
+    # the end
+
+    def _finish(self, result: Any) -> None:
+        if not isinstance(result, Result):
+            raise ParameterError(
+                f"{self.plan.name} must return a Result, got {type(result).__name__}"
+            )
+        self._sheet = None
+        self.ledger.release()
+        self._result = replace(result, cost=self.ledger.spent)
+
     def exhaust(self) -> Result:
         """End the run here: what is open stays unbought, and the plan returns its best result so far."""
-        if not self.finished:
+        if self.finished:
+            return self.result
+        if self._stream is not None:
+            self._finish(self.plan.conclude(self.situation()))
+        else:
             self._finish(self._throw(Exhausted("the run was ended before the plan was done")))
         return self.result
 
     def result_so_far(self) -> Result:
-        """Return the best result so far without ending the run: a replayed copy is ended instead."""
+        """Return the best result so far without ending the run; of a batch plan a replayed copy is ended."""
         if self.finished:
             return self.result
-        prices = (
-            None if self.plan.prices else self.prices
-        )  # the copy pays nothing: all of its log is paid for
-        copy = Run.replay(self.plan, self.log, prices=prices, resume=self._resumed, ledger=Ledger())
-        return replace(copy.exhaust(), cost=self.ledger.spent, status="running")
+        if self._stream is not None:
+            found: Result = self.plan.conclude(self.situation())
+        else:
+            copy = Run.replay(
+                self.plan,
+                self.log,
+                prices=None if self.plan.prices else self.prices,
+                resume=self._resumed,
+                history=self.history,
+                epoch=self.epoch,
+                ledger=Ledger(),  # the copy pays nothing: all of its log is paid for
+            )
+            found = copy.exhaust()
+        return replace(found, cost=self.ledger.spent, status="running")
 
     @classmethod
     def replay(
         cls,
         plan: Plan,
-        log: Iterable[tuple[Batch, ArrayLike]],
+        log: Iterable[tuple[Batch, ArrayLike] | Step],
         *,
-        known: Observations | None = None,
-        budget: float | None = None,
-        prices: Prices | None = None,
-        resume: Checkpoint | None = None,
-        ledger: Ledger | None = None,
+        late: Mapping[int, History] | None = None,
+        **how: Any,
     ) -> Run:
         """Return a run that has been told everything in `log`, comparing each batch with it.
 
-        Batches that memory answers whole (``known=``) stand in the log as well.
+        The log is :attr:`log`, pairs of batches and answers, each told whole before the next; or
+        :attr:`steps` of a streaming plan, which say in which order answers came. Batches that memory
+        answers whole stand in the log as well. `late[k]` is remembered before batch k closes: answers
+        that came to questions asked before this run began. `how` are the keywords of :class:`Run`.
         """
-        run = cls(plan, known=known, budget=budget, prices=prices, resume=resume, ledger=ledger)
-        for number, (batch, answers) in enumerate(log):
-            if number < run.number:  # memory answered it
-                if not run.log[number].batch.same_as(batch):
-                    raise ReplayDiverged(diverged(plan, number, run.log[number].batch, batch))
-                continue
-            if run.batch is None or not run.batch.same_as(batch):
-                raise ReplayDiverged(diverged(plan, number, run.batch, batch))
-            given = np.asarray(answers, dtype=np.float64)
-            at = run.open
-            run.tell(
-                [None if np.isnan(x) else x for x in given[at]]
-                if np.isnan(given).any()
-                else given[at],
-                at,
-            )
+        run = cls(plan, **how)
+        for number, line in enumerate(log):
+            if late is not None and number in late:
+                run.recall(late[number])
+            if isinstance(line, Step):
+                run._follow(line)
+            else:
+                run._repeat(number, *line)
         return run
+
+    def _follow(self, step: Step) -> None:
+        """Make a logged step again, with the facts and the money that it had."""
+        assert self._stream is not None
+        self._take(step.seen, step.values)
+        situation = self._stream.situation(step.left, step.rows, step.cols, step.limit)
+        before = len(self.steps)
+        self._make(situation)
+        made = self.steps[before:]
+        found = made[0].batch if made else Batch.empty()
+        same = found is None and step.batch is None
+        if found is not None and step.batch is not None:
+            same = found.same_as(step.batch)
+        if not same:
+            raise ReplayDiverged(diverged(self.plan, step.number, found, step.batch))
+
+    def _repeat(self, number: int, batch: Batch, answers: ArrayLike) -> None:
+        """Compare a batch with the one that the plan asks, and tell its answers."""
+        given = np.asarray(answers, dtype=np.float64)
+        if self._stream is not None and not self.steps:
+            self.ask()
+        asked, at = self._asked(number)
+        if asked is None or not asked.same_as(batch):
+            raise ReplayDiverged(diverged(self.plan, number, asked, batch))
+        if at is None:  # memory answered it
+            return
+        if self._stream is not None:
+            at = at - len(self.history)
+            open_ = (at >= 0) & np.isin(at, self.open)
+            at, given = at[open_], given[open_]
+        else:
+            at = self.open
+            given = given[at]
+        if len(at):
+            self.tell([None if np.isnan(x) else x for x in given], at)
+
+    def _asked(self, number: int) -> tuple[Batch | None, Indices | None]:
+        """Return what was asked as batch `number`, and where its answers go, None where they are there."""
+        if self._stream is not None:
+            if number >= len(self._stream.wants):
+                return None, None
+            return self._stream.steps[number].batch, self._stream.wants[number]
+        if number < len(self._log):
+            return self._log[number].batch, None
+        return self.batch, self.open
 
     def remember(self, mode: str, rows: Indices, cols: Indices, values: Array) -> None:
         """Add answers that came from elsewhere to the memory of this run."""
         self._memory.add(mode, rows, cols, values)
 
-    def _remember_known(self, known: Observations) -> None:
-        shape = self.plan.shape
-        if shape is not None and any(
-            s is not None and s != k for s, k in zip(shape, known.shape, strict=True)
-        ):
-            raise ParameterError(
-                f"known entries have shape {known.shape}, {self.plan.name} is about {shape}; they must agree"
-            )
-        if self.plan.symmetric:
-            refuse_asymmetry(known)
-        self.remember("entry", known.rows, known.cols, known.values)
+    def recall(self, history: History) -> None:
+        """Add a table of answers to the memory of this run."""
+        _remember(self._memory, history, failed=self.plan.tolerates_failed)
 
 
-def diverged(plan: Plan, number: int, asked: Batch | None, logged: Batch) -> str:
-    """Return in words how what a plan asks differs from what the log holds."""
-    if asked is None:
-        return f"{plan.name} ended before batch {number}, which the log holds; fork the study to use its answers as memory"
-    k = 0
-    if len(asked) == len(logged):
-        k = int(np.argmax((asked.rows != logged.rows) | (asked.cols != logged.cols)))
-    k = min(k, len(asked) - 1, len(logged) - 1)
-    return (
-        f"batch {number} of {plan.name} asks for ({asked.rows[k]}, {asked.cols[k]}) by {asked.mode} at position {k} where the "
-        f"log has ({logged.rows[k]}, {logged.cols[k]}) by {logged.mode}; fork the study to use its answers as memory"
-    )
+def _lines(index: ArrayLike | None) -> Indices | None:
+    return None if index is None else np.unique(np.asarray(index, np.int64))
 
 
-def _flat_positions(positions: ArrayLike, size: int) -> Indices:
-    at = np.atleast_1d(np.asarray(positions))
-    if at.size == 0:
-        return np.zeros(0, np.int64)
-    if at.ndim != 1 or at.dtype.kind not in "iu":
-        raise TellError(f"positions must be whole numbers in a flat list, got {positions!r}")
-    if at.min() < 0 or at.max() >= size:
-        raise TellError(
-            f"positions must be in 0..{size - 1}, got {at.min() if at.min() < 0 else at.max()}"
+def _key(rows: Indices | None, cols: Indices | None) -> tuple[bytes | None, bytes | None]:
+    first, second = (None if x is None else x.tobytes() for x in (rows, cols))
+    return first, second
+
+
+def _refuse_twice(plan: Plan, budget: float | None, prices: Prices | None) -> None:
+    """Refuse what is no plan, and money and prices that are given twice and differ."""
+    if not isinstance(plan, Plan):
+        raise ParameterError(
+            f"a run takes a plan, got {type(plan).__name__}; call the plan function with its parameters"
         )
-    return at.astype(np.int64)
+    if budget is not None and plan.budget is not None and budget != plan.budget:
+        raise ParameterError(
+            f"the budget is {budget:g} here and {plan.budget:g} in {plan.name}; give it once"
+        )
+    if prices is not None and plan.prices is not None and prices is not plan.prices:
+        raise ParameterError(f"prices were given here and in {plan.name}; give them once")
+
+
+def _priced(plan: Plan, prices: Prices | None) -> Plan:
+    """Return a streaming plan that knows the prices of its run: it keeps to the money by itself."""
+    if plan.streaming and prices is not None and "prices" in plan.params:
+        return replace(plan, params={**plan.params, "prices": prices})
+    return plan
+
+
+def _history(plan: Plan, known: Observations | None, history: History | None) -> History:
+    """Return what is known as one table, or refuse it."""
+    table = History.empty() if history is None else history
+    if known is None:
+        return table
+    shape = plan.shape
+    if shape is not None and any(
+        s is not None and s != k for s, k in zip(shape, known.shape, strict=True)
+    ):
+        raise ParameterError(
+            f"known entries have shape {known.shape}, {plan.name} is about {shape}; they must agree"
+        )
+    if plan.symmetric:
+        refuse_asymmetry(known)
+    return History.of(known) + table
+
+
+def _memory(plan: Plan, history: History) -> Memory:
+    """Return a memory that holds what is known; a plan that takes history as repeats needs none."""
+    memory = Stock(plan.symmetric) if plan.fresh and not plan.history else Memory(plan.symmetric)
+    if not (plan.fresh and plan.history):
+        _remember(memory, history, failed=plan.tolerates_failed)
+    return memory
+
+
+def _remember(memory: Memory, history: History, failed: bool) -> None:
+    for mode in np.unique(history.mode).tolist():
+        some = history[history.mode == mode]
+        memory.add(mode, some.rows, some.cols, some.values, failed=failed)
 
 
 def refuse_asymmetry(known: Observations) -> None:

@@ -77,7 +77,7 @@ def step(run: Run, since: int) -> Step:
         known = np.ones(len(run.batch), dtype=bool)
         known[run.open] = False
         asked.append(
-            Asked(run.batch, run._answers, known, run._bill, float(run._bill[run.open].sum()))
+            Asked(run.batch, run.answers, known, run.bill, float(run.bill[run.open].sum()))
         )
     else:
         state = "exhausted" if run.result.status == "exhausted" else "finished"

@@ -10,13 +10,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from entrywise.apply._answers import Answers
+from entrywise.apply.crowd.answers import CrowdAnswers, Repeats
+from entrywise.apply.names import Names
+from entrywise.exceptions import ParameterError
 from entrywise.linalg.laplacian import Laplacian
 from entrywise.types import Array, Indices
 
 CROWDED = 60  # of an item's answers, so many are compared with each other
+SHRINK = (
+    20.0  # pseudo-answers at the mean skill: 0, 20 and 60 were tried, 20 loses least to the vote
+)
+WEAKEST = -5.0  # log skill of a worker whose agreement is all noise, at the start
+TURNED = 0.98  # of the misfit: what signs along the tree must reach to be believed
 
 
 class Agreement(NamedTuple):
@@ -36,7 +43,33 @@ class Skills(NamedTuple):
     determined: NDArray[np.bool_]
 
 
-def agreement(answers: Answers) -> Agreement:
+def agreement_skills(
+    items: ArrayLike,
+    workers: ArrayLike,
+    labels: ArrayLike,
+    *,
+    shrink: float = SHRINK,
+    repeats: Repeats = "refuse",
+) -> tuple[Names, Array]:
+    """Return the workers and their skills from agreement alone, by rank-one completion.
+
+    A skill is (k p - 1) / (k - 1) for a worker who is right with chance p among k classes: 1 always right, 0 a coin,
+    below 0 adversarial. It is NaN where agreement does not determine it: a worker, or a group of workers,
+    without a cycle of odd length in the graph of shared items. `shrink` is a number of pseudo-answers at the mean.
+
+    Examples
+    --------
+    >>> who, skill = agreement_skills([1, 1, 1, 2, 2, 2, 3], list("abcabcd"), list("xxyyyyx"), shrink=0)
+    >>> who.tolist(), np.isnan(skill).tolist()
+    (['a', 'b', 'c', 'd'], [False, False, False, True])
+    """
+    if not (np.isfinite(shrink) and shrink >= 0):
+        raise ParameterError(f"shrink must be finite and not below 0, got {shrink}")
+    answers = CrowdAnswers.of(items, workers, labels, None, repeats)
+    return answers.workers, rank_one_skills(answers, shrink).skill
+
+
+def agreement(answers: CrowdAnswers) -> Agreement:
     """Compare all pairs of workers on the items they share."""
     from entrywise.linalg import _jit_crowd as jit
 
@@ -45,17 +78,24 @@ def agreement(answers: Answers) -> Agreement:
     first, order = answers.by_worker
     size = np.diff(start)
     if size.max() > CROWDED:
-        place, size = np.arange(len(item)) - start[item], np.maximum(size, CROWDED)[item]
-        keep = (place * CROWDED) // size != ((place - 1) * CROWDED) // size
+        keep = _spread(start, item)
         start = np.r_[0, np.cumsum(keep)][start]
         item, worker, label = item[keep], worker[keep], label[keep]
         first, order = jit.by_worker(worker, W)
     i, j, count, same = jit.agreements(start, item, worker, label, first, order)
-    return Agreement(i, j, count, (k * same / np.maximum(count, 1.0) - 1.0) / (k - 1.0))
+    share = same / np.maximum(count, 1.0)
+    return Agreement(i, j, count, (k * share - 1.0) / (k - 1.0))
+
+
+def _spread(start: Indices, item: Indices) -> NDArray[np.bool_]:
+    """Which answers to compare: `CROWDED` of each item, evenly through its list."""
+    place = np.arange(len(item)) - start[item]
+    size = np.maximum(np.diff(start), CROWDED)[item]
+    return np.asarray((place * CROWDED) // size != ((place - 1) * CROWDED) // size)
 
 
 def rank_one_skills(
-    answers: Answers, shrink: float, sweeps: int = 30, *, exact: bool = True
+    answers: CrowdAnswers, shrink: float, sweeps: int = 30, *, exact: bool = True
 ) -> Skills:
     r"""Return skills :math:`s` with :math:`s_i s_j \approx` agreement, weighted by the items shared.
 
@@ -72,33 +112,35 @@ def rank_one_skills(
     i, j, count, value = agreement(answers)
     if not len(i):
         return Skills(np.full(W, np.nan), np.arange(W), np.zeros(W, bool))
-    size = np.maximum(
-        np.abs(value), 0.5 / np.sqrt(count)
-    )  # an agreement near zero is known to one deviation only
+    # an agreement near zero is known to one deviation only
+    size = np.maximum(np.abs(value), 0.5 / np.sqrt(count))
     weight = count * size**2
-    cover = Laplacian(2 * W, np.r_[i, j], np.r_[j + W, i + W], np.r_[weight, weight])
-    plain, sides = Laplacian(W, i, j, weight), cover.components[1]
-    component, odd = (
-        plain.components[1],
-        sides[:W] == sides[W:],
-    )  # a walk of odd length joins a worker's two copies
-    x = (
-        cover.potentials(np.log(np.r_[size, size]))
-        if exact
-        else _near_potentials(cover, np.log(np.r_[size, size]))
-    )
-    s = np.exp(np.clip((x[:W] - x[W:]) / 2.0, -5.0, 0.0))
+    plain = Laplacian(W, i, j, weight)
+    component = plain.components[1]
+    s, odd = _sizes(W, i, j, weight, np.log(size), exact)
     flips = np.rint(np.abs(plain.walk((value < 0).astype(np.float64))))
     starts = s, np.where(flips % 2 > 0, -s, s)
     fits = [jit.factor_agreement(x, i, j, count, value, sweeps) for x in starts]
     misfit = [float((count * (value - x[i] * x[j]) ** 2).sum()) for x in fits]
-    s = fits[int(misfit[1] < 0.98 * misfit[0])]
+    s = fits[int(misfit[1] < TURNED * misfit[0])]
     given = answers.per_worker
     side = np.bincount(component, s * given, component.max() + 1)
     s = np.where(side[component] < 0, -s, s)
     mean = float((s * given).sum() / given.sum())
     s = (given * s + shrink * mean) / (given + shrink)
     return Skills(np.where(odd, s, np.nan), component, odd)
+
+
+def _sizes(
+    W: int, i: Indices, j: Indices, weight: Array, log_size: Array, exact: bool
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Sizes of the skills by logarithms on the double cover, and who is on an odd cycle."""
+    cover = Laplacian(2 * W, np.r_[i, j], np.r_[j + W, i + W], np.r_[weight, weight])
+    sides = cover.components[1]
+    odd = sides[:W] == sides[W:]  # a walk of odd length joins a worker's two copies
+    both = np.r_[log_size, log_size]
+    x = cover.potentials(both) if exact else _near_potentials(cover, both)
+    return np.exp(np.clip((x[:W] - x[W:]) / 2.0, WEAKEST, 0.0)), odd
 
 
 def _near_potentials(graph: Laplacian, differences: Array) -> Array:

@@ -13,14 +13,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from entrywise.apply._answers import Names, _column, _number
+from entrywise.apply.names import Names, flat_names, numbered
+from entrywise.apply.ranking.deviations import deviations
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.linalg.laplacian import Laplacian
 from entrywise.results import Interval, Result
 from entrywise.types import Array, Indices
 
 Method = Literal["bradley-terry", "spectral"]
-DENSE, PROBES = 1500, 100  # beyond so many items deviations are sampled, with so many solves
+FLAT = 1e-12  # least curvature of a game, where a chance is 0 or 1 to the last digit
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -52,7 +53,7 @@ class Ranking(Result):
     @cached_property
     def deviation(self) -> Array:
         """Standard deviation of each score, the component's mean being fixed; sampled beyond 1500 items."""
-        return _deviations(Laplacian(len(self.items), self.left, self.right, self.weight))
+        return deviations(Laplacian(len(self.items), self.left, self.right, self.weight))
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return where each score lies with chance `level`, the component's mean being fixed."""
@@ -151,7 +152,7 @@ def rank(
     won, lost = forth + prior, back + prior
     score, iterations = (_newton if method == "bradley-terry" else _spectral)(n, i, j, won, lost)
     p = 1.0 / (1.0 + np.exp(-(score[i] - score[j])))
-    weight = (won + lost) * np.maximum(p * (1.0 - p), 1e-12)
+    weight = (won + lost) * np.maximum(p * (1.0 - p), FLAT)
     graph = Laplacian(n, i, j, weight)
     count, part = graph.components
     score = graph.center(score)
@@ -178,7 +179,7 @@ def _pairs(
     winners: ArrayLike, losers: ArrayLike, counts: ArrayLike | None
 ) -> tuple[Names, Indices, Indices, Array, Array]:
     """Return names, pairs i < j, and how often i beat j and j beat i."""
-    won, lost = _column(winners, "winners"), _column(losers, "losers")
+    won, lost = flat_names(winners, "winners"), flat_names(losers, "losers")
     if len(won) != len(lost):
         raise DataError(f"winners and losers must be equally long, got {len(won)} and {len(lost)}")
     if not len(won):
@@ -188,7 +189,7 @@ def _pairs(
         raise DataError("counts must be one finite number, not below 0, for each comparison")
     if won.dtype.kind != lost.dtype.kind:
         won, lost = won.astype(str), lost.astype(str)
-    code, names = _number(np.concatenate([won, lost]))
+    code, names = numbered(np.concatenate([won, lost]))
     a, b = code[: len(won)], code[len(won) :]
     if np.any(a == b):
         raise DataError(
@@ -216,7 +217,7 @@ def _newton(n: int, i: Indices, j: Indices, won: Array, lost: Array) -> tuple[Ar
     value, step = misfit(score), 0
     for step in range(1, 101):  # noqa: B007
         p = 1.0 / (1.0 + np.exp(-(score[i] - score[j])))
-        graph = Laplacian(n, i, j, total * np.maximum(p * (1.0 - p), 1e-12))
+        graph = Laplacian(n, i, j, total * np.maximum(p * (1.0 - p), FLAT))
         move = graph.solve(graph.divergence(won - total * p))
         length = 1.0
         while length > 1e-6 and misfit(score + length * move) > value + 1e-12 * abs(value):
@@ -234,25 +235,6 @@ def _spectral(n: int, i: Indices, j: Indices, won: Array, lost: Array) -> tuple[
 
     found = stationary(n, i, j, lost, won)
     return found.log_pi, found.krylov
-
-
-def _deviations(graph: Laplacian) -> Array:
-    """Square roots of the diagonal of the Laplacian's pseudo-inverse."""
-    if graph.n <= DENSE:
-        G = graph.inverse()
-        count, part = graph.components
-        member = (part[:, None] == np.arange(count)).astype(np.float64)
-        member /= member.sum(axis=0)
-        across = G @ member  # (n, components)
-        own = across[np.arange(graph.n), part]
-        mean = np.einsum("nc,nc->c", member, across)
-        return np.asarray(np.sqrt(np.maximum(np.diag(G) - 2.0 * own + mean[part], 0.0)))
-    rng = np.random.default_rng(0)
-    total = np.zeros(graph.n)
-    for _ in range(PROBES):
-        flow = np.sqrt(graph.weights) * rng.standard_normal(len(graph.weights))
-        total += graph.solve(graph.divergence(flow), 1e-4) ** 2
-    return np.asarray(np.sqrt(total / PROBES))
 
 
 def _refuse_unbeaten(names: Names, i: Indices, j: Indices, forth: Array, back: Array) -> None:

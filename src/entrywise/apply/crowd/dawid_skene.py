@@ -9,23 +9,27 @@ Five models, from stiff to supple: ``vote`` (one skill for all), ``one-coin`` (o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import entr, gammaln
 
-from entrywise.apply._answers import Answers
+from entrywise.apply.crowd.answers import CrowdAnswers
+from entrywise.apply.crowd.extrapolation import climb
 from entrywise.types import Array, Indices
 
 STRENGTH = (0.3, 1000.0)  # bounds of the prior's strength, in answers
 LAST = 4  # fixed-point steps of the prior's strength before evidence is told
 AGAIN = 16.0  # how far a fit that goes on may jump at first
 SAME = 0.02  # mean distance at which two posteriors are one
+USUAL = (2.8, 1.2)  # the coin's prior at the start: four answers, seven in ten right
+POOLED = 4.0  # the tables' prior at the start, in answers, at the pooled shares
+LOGS = 7.0  # logarithms of a prior's strength stay within so much of 0: STRENGTH, with room
+HOPE = 10.0  # a fit is left when even so many more rises like the last would not reach the goal
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class CrowdFit:
     """A fitted model.
 
     ``q`` of shape (n, k) is the posterior of the items' classes, ``evidence`` a lower bound on the log marginal
@@ -60,7 +64,7 @@ def learn_strength(counts: Array, prior: Array, steps: int = 4) -> Array:
     return np.asarray(jit.learn_strength(counts, prior, steps, *STRENGTH))
 
 
-def fit_vote(answers: Answers, tol: float = 1e-4, most: int = 50) -> Fit:
+def fit_vote(answers: CrowdAnswers, tol: float = 1e-4, most: int = 50) -> CrowdFit:
     """All workers have one skill in common: the vote, with a posterior. Items with equal counts are one."""
     n, k = answers.tally.shape
     total = float(len(answers))
@@ -78,23 +82,23 @@ def fit_vote(answers: Answers, tol: float = 1e-4, most: int = 50) -> Fit:
         return np.array([float(many @ (new * votes).sum(axis=1))]), change
 
     x = np.array([float(many @ (q * votes).sum(axis=1))])
-    x, iterations = climb(step, x, lambda x: np.clip(x, 0.0, total), tol, most)
+    x, iterations = climb(step, x, lambda x: np.clip(x, 0.0, total), tol=tol, most=most)
     right = float(x[0])
     evidence = float(many @ entr(q).sum(axis=1)) - n * np.log(k) - (total - right) * np.log(k - 1.0)
     evidence += float(_log_beta(np.array([right + 1.0, total - right + 1.0]), 0))
     strength = np.array([p, 1.0 - p]) * STRENGTH[1]
     every = q[inverse]
     gains = np.full((len(answers.workers), 1, 1), gain)
-    return Fit(
-        "vote",
-        False,
-        every,
-        evidence,
-        np.full(k, -np.log(k)),
-        gains,
-        coin_counts(answers, every),
-        strength,
-        iterations,
+    return CrowdFit(
+        model="vote",
+        shares=False,
+        q=every,
+        evidence=evidence,
+        prior=np.full(k, -np.log(k)),
+        table=gains,
+        counts=coin_counts(answers, every),
+        strength=strength,
+        iterations=iterations,
     )
 
 
@@ -118,9 +122,14 @@ def _patterns(votes: Indices) -> tuple[Indices, Indices, Array]:
 
 
 def fit_coin(
-    answers: Answers, start: Array | Fit | None = None, *, shares: bool, tol: float = 1e-4, most: int = 200,
+    answers: CrowdAnswers,
+    start: Array | CrowdFit | None = None,
+    *,
+    shares: bool,
+    tol: float = 1e-4,
+    most: int = 200,
     near: Array | None = None,
-) -> Fit:  # fmt: skip
+) -> CrowdFit:
     """Every worker is right with a chance of its own, whatever the class.
 
     `start` is a posterior of the items, or a fit to go on from. With `near`, it also ends where the posterior comes
@@ -129,10 +138,10 @@ def fit_coin(
     W, k = len(answers.workers), len(answers.classes)
     given = answers.per_worker
     q, hits = _begin(answers, start), np.empty(W)
-    if isinstance(start, Fit) and start.model == "one-coin":
+    if isinstance(start, CrowdFit) and start.model == "one-coin":
         x = np.concatenate([start.counts, _totals(q), np.log(start.strength)])
     else:
-        x = np.concatenate([coin_counts(answers, q), _totals(q), np.log([2.8, 1.2])])
+        x = np.concatenate([coin_counts(answers, q), _totals(q), np.log(USUAL)])
     gain, prior, entropy = np.empty(W), np.empty(k), 0.0
 
     def step(x: Array) -> tuple[Array, float]:
@@ -140,29 +149,44 @@ def fit_coin(
         N = np.column_stack([x[:W], given - x[:W]])[:, :, None]
         strength = learn_strength(N, np.exp(x[-2:, None]))[:, 0]
         p = (x[:W] + strength[0]) / (given + strength.sum())
-        gain, prior = np.log(p / (1.0 - p)) + np.log(k - 1.0), _log_shares(x[W:-2], shares)
+        gain = np.log(p / (1.0 - p)) + np.log(k - 1.0)
+        prior = _log_shares(x[W:-2], shares)
         change, entropy = coin_step(answers, prior, gain, q, hits)
-        return np.concatenate(
-            [hits, _totals(q), np.log(strength)]
-        ), change if near is None else min(change, apart(q, near))
+        if near is not None:
+            change = min(change, apart(q, near))
+        return np.concatenate([hits, _totals(q), np.log(strength)]), change
 
-    low, top = np.r_[np.zeros(W + k), -7.0, -7.0], np.r_[given, np.full(k, float(len(q))), 7.0, 7.0]
-    x, iterations = climb(
-        step, x, lambda x: np.clip(x, low, top), tol, most, AGAIN if isinstance(start, Fit) else 1.0
-    )
+    low = np.r_[np.zeros(W + k), -LOGS, -LOGS]
+    top = np.r_[given, np.full(k, float(len(q))), LOGS, LOGS]
+    reach = AGAIN if isinstance(start, CrowdFit) else 1.0
+    x, iterations = climb(step, x, lambda x: np.clip(x, low, top), tol=tol, most=most, reach=reach)
     N = np.column_stack([hits, given - hits])
     strength = learn_strength(N[:, :, None], np.exp(x[-2:, None]), LAST)[:, 0]
     evidence = entropy + float((_log_beta(N + strength, 1) - _log_beta(strength, 0)).sum())
     evidence += -float(N[:, 1].sum()) * np.log(k - 1.0) + _share_evidence(q, shares)
-    return Fit(
-        "one-coin", shares, q, evidence, prior, gain[:, None, None], hits, strength, iterations
+    return CrowdFit(
+        model="one-coin",
+        shares=shares,
+        q=q,
+        evidence=evidence,
+        prior=prior,
+        table=gain[:, None, None],
+        counts=hits,
+        strength=strength,
+        iterations=iterations,
     )
 
 
 def fit_full(
-    answers: Answers, start: Array | Fit | None = None, *, shares: bool, tol: float = 1e-4, most: int = 200,
-    near: Array | None = None, goal: float = -np.inf,
-) -> Fit:  # fmt: skip
+    answers: CrowdAnswers,
+    start: Array | CrowdFit | None = None,
+    *,
+    shares: bool,
+    tol: float = 1e-4,
+    most: int = 200,
+    near: Array | None = None,
+    goal: float = -np.inf,
+) -> CrowdFit:
     """Every worker has a confusion matrix of its own; `start` and `near` as in :func:`fit_coin`.
 
     It is left, from the third step on, when the evidence, were it to rise ten times as much as by the last step, would
@@ -171,22 +195,19 @@ def fit_full(
     W, k = len(answers.workers), len(answers.classes)
     q, counts = _begin(answers, start), np.empty((W, k, k))
     size = W * k * k
-    if isinstance(start, Fit) and not start.coin:
+    if isinstance(start, CrowdFit) and not start.coin:
         first, strength = start.counts, start.strength
     else:
         first = _table_counts(answers, q)
         pooled = first.sum(axis=0) + 0.1  # (answer, truth)
-        strength = 4.0 * pooled / pooled.sum(axis=0)
+        strength = POOLED * pooled / pooled.sum(axis=0)
     x = np.concatenate([first.ravel(), _totals(q), np.log(strength).ravel()])
     table, prior, entropy = np.empty((W, k, k)), np.empty(k), 0.0
     told: list[float] = []
 
     def evidence(strength: Array) -> float:
-        return (
-            entropy
-            + float((_log_beta(counts + strength, 1) - _log_beta(strength, 0)).sum())
-            + _share_evidence(q, shares)
-        )
+        tables = _log_beta(counts + strength, 1) - _log_beta(strength, 0)
+        return entropy + float(tables.sum()) + _share_evidence(q, shares)
 
     def step(x: Array) -> tuple[Array, float]:
         nonlocal table, prior, entropy
@@ -198,57 +219,38 @@ def fit_full(
         change, entropy = table_step(answers, prior, table, q, counts)
         if goal > -np.inf:
             told.append(evidence(strength) if told else -np.inf)
-            if len(told) > 2 and told[-1] + 10.0 * max(told[-1] - told[-2], 0.0) < goal:
+            if len(told) > 2 and told[-1] + HOPE * max(told[-1] - told[-2], 0.0) < goal:
                 change = 0.0
-        return np.concatenate(
-            [counts.ravel(), _totals(q), np.log(strength).ravel()]
-        ), change if near is None else min(change, apart(q, near))
+        if near is not None:
+            change = min(change, apart(q, near))
+        return np.concatenate([counts.ravel(), _totals(q), np.log(strength).ravel()]), change
 
     def valid(x: Array) -> Array:
-        x = np.concatenate([np.maximum(x[: size + k], 0.0), np.clip(x[size + k :], -7.0, 7.0)])
-        part = x[:size].reshape(
-            W, k, k
-        )  # over the truths it sums to how often the worker gave the answer
+        counted, logs = x[: size + k], x[size + k :]
+        x = np.concatenate([np.maximum(counted, 0.0), np.clip(logs, -LOGS, LOGS)])
+        part = x[:size].reshape(W, k, k)
+        # over the truths it sums to how often the worker gave the answer
         part *= (answers.said / np.maximum(part.sum(axis=2), 1e-300))[:, :, None]
         return x
 
-    x, iterations = climb(step, x, valid, tol, most, AGAIN if isinstance(start, Fit) else 1.0)
+    reach = AGAIN if isinstance(start, CrowdFit) else 1.0
+    x, iterations = climb(step, x, valid, tol=tol, most=most, reach=reach)
     strength = learn_strength(counts, np.exp(x[size + k :]).reshape(k, k), LAST)
-    return Fit(
-        "dawid-skene", shares, q, evidence(strength), prior, table, counts, strength, iterations
+    return CrowdFit(
+        model="dawid-skene",
+        shares=shares,
+        q=q,
+        evidence=evidence(strength),
+        prior=prior,
+        table=table,
+        counts=counts,
+        strength=strength,
+        iterations=iterations,
     )
 
 
-def climb(
-    step: Callable[[Array], tuple[Array, float]], x: Array, valid: Callable[[Array], Array], tol: float, most: int,
-    reach: float = 1.0,
-) -> tuple[Array, int]:  # fmt: skip
-    """Repeat ``x, change = step(x)`` until the change is below `tol`, jumping ahead after every two steps.
-
-    The squared extrapolation of Varadhan and Roland (2008), SqS3: as far as the two steps say the sequence still
-    goes; a jump is at most four times as long as the longest before, and the first at most `reach`: 1 is none.
-    """
-    steps = 0
-    while True:
-        one, change = step(x)
-        steps += 1
-        if change < tol or steps >= most:
-            return one, steps
-        two, change = step(one)
-        steps += 1
-        if change < tol or steps >= most:
-            return two, steps
-        r = one - x
-        v = two - one - r
-        bend = float(v @ v)
-        far = max(1.0, float(np.sqrt(r @ r / bend))) if bend > 0 else 1.0
-        if far >= reach:
-            far, reach = reach, 4.0 * reach
-        x = two if far == 1.0 else valid(x + 2.0 * far * r + far**2 * v)
-
-
-def _begin(answers: Answers, start: Array | Fit | None) -> Array:
-    if isinstance(start, Fit):
+def _begin(answers: CrowdAnswers, start: Array | CrowdFit | None) -> Array:
+    if isinstance(start, CrowdFit):
         return start.q.copy()
     return (answers.votes if start is None else start).copy()
 
@@ -259,7 +261,7 @@ def apart(q: Array, other: Array) -> float:
     return 0.0 if mean < SAME else mean
 
 
-def coin_counts(answers: Answers, q: Array) -> Array:
+def coin_counts(answers: CrowdAnswers, q: Array) -> Array:
     """Expected right answers of each worker."""
     from entrywise.linalg import _jit_crowd as jit
 
@@ -268,7 +270,7 @@ def coin_counts(answers: Answers, q: Array) -> Array:
     return hits
 
 
-def _table_counts(answers: Answers, q: Array) -> Array:
+def _table_counts(answers: CrowdAnswers, q: Array) -> Array:
     from entrywise.linalg import _jit_crowd as jit
 
     k = q.shape[1]
@@ -278,7 +280,7 @@ def _table_counts(answers: Answers, q: Array) -> Array:
 
 
 def coin_step(
-    answers: Answers, prior: Array, gain: Array, q: Array, hits: Array
+    answers: CrowdAnswers, prior: Array, gain: Array, q: Array, hits: Array
 ) -> tuple[float, float]:
     """One pass with each worker's gain in nats: overwrites the posterior and the expected right answers.
 
@@ -301,7 +303,7 @@ def coin_step(
 
 
 def table_step(
-    answers: Answers, prior: Array, table: Array, q: Array, counts: Array
+    answers: CrowdAnswers, prior: Array, table: Array, q: Array, counts: Array
 ) -> tuple[float, float]:
     """One pass with log confusion tables, as :func:`coin_step`; overwrites the expected counts."""
     from entrywise.linalg import _jit_crowd as jit

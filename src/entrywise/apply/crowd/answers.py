@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from entrywise.apply.names import Names, flat_names, numbered
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.types import Array, Indices
 
-Names = NDArray[Any]
 Repeats = Literal["refuse", "first", "last", "keep"]
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class CrowdAnswers:
     """``worker[t]`` said ``label[t]`` about item i, for t in ``start[i]..start[i + 1]``.
 
     Parameters
@@ -46,39 +46,24 @@ class Answers:
         labels: ArrayLike,
         classes: ArrayLike | None = None,
         repeats: Repeats = "refuse",
-    ) -> Answers:
+    ) -> CrowdAnswers:
         """Return the answers, refusing what cannot be used."""
-        columns = [
-            _column(x, name)
-            for x, name in ((items, "items"), (workers, "workers"), (labels, "labels"))
-        ]
-        sizes = [len(c) for c in columns]
-        if len(set(sizes)) > 1:
-            raise DataError(
-                f"items, workers and labels must be equally long, got {sizes[0]}, {sizes[1]} and {sizes[2]}"
-            )
-        if not sizes[0]:
-            raise DataError(
-                "there are no answers; give at least one item that two workers answered"
-            )
-        item, item_names = _number(columns[0])
-        worker, worker_names = _number(columns[1])
-        label, class_names = _number(columns[2])
-        order = np.argsort(class_names, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        label, class_names = place[label], class_names[order]
+        item, worker, label = _equally_long(items, workers, labels)
+        item, item_names = numbered(item)
+        worker, worker_names = numbered(worker)
+        label, class_names = _sorted_classes(*numbered(label))
         if classes is not None:
-            label, class_names = _into(label, class_names, _column(classes, "classes"))
+            label, class_names = _into(label, class_names, flat_names(classes, "classes"))
         if len(class_names) < 2:
             raise DataError(
-                f"labels must be of two classes or more, all {len(label)} answers say {str(class_names[0])!r}; "
-                "name the classes that nobody chose"
+                f"labels must be of two classes or more, all {len(label)} answers say "
+                f"{str(class_names[0])!r}; name the classes that nobody chose"
             )
         if np.any(item[1:] < item[:-1]):
             order = np.argsort(item, kind="stable")
             item, worker, label = item[order], worker[order], label[order]
-        item, worker, label = _once(item, worker, label, repeats, item_names, worker_names)
+        kept = _once(item, worker, repeats, item_names, worker_names)
+        item, worker, label = item[kept], worker[kept], label[kept]
         start = np.zeros(len(item_names) + 1, np.int64)
         np.cumsum(np.bincount(item, minlength=len(item_names)), out=start[1:])
         return cls(start, worker, label, item_names, worker_names, class_names)
@@ -134,69 +119,73 @@ class Answers:
         found[self.worker[several]] = True
         return found
 
-
-def _column(values: ArrayLike, name: str) -> Names:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise DataError(f"{name} must be one flat list, got shape {array.shape}")
-    if array.dtype.kind in "OTf":
-        for t, x in enumerate(array.tolist()):
-            if x is None or x != x:
-                raise DataError(f"{name} must not be missing, number {t} is; leave that answer out")
-    if array.dtype.kind in "OTV":
-        array = np.array([str(x) for x in array.tolist()])
-    return array
+    def likeliest(self, q: Array) -> Indices:
+        """The likeliest class of each item by `q`, shape (n, k); ties go to the class chosen most overall."""
+        often = np.bincount(self.label, minlength=len(self.classes))
+        order = np.argsort(-often, kind="stable")
+        best, top = np.full(len(q), order[0]), q[:, order[0]].copy()
+        for c in order[1:]:
+            better = q[:, c] > top + 1e-9  # nearer than this is a tie
+            best[better] = c
+            np.maximum(top, q[:, c], out=top)
+        return np.asarray(best, np.int64)
 
 
-def _number(names: Names) -> tuple[Indices, Names]:
-    """Return the names as numbers, in order of appearance."""
-    from entrywise.linalg import _jit_crowd as jit
+def _equally_long(items: ArrayLike, workers: ArrayLike, labels: ArrayLike) -> list[Names]:
+    given = {"items": items, "workers": workers, "labels": labels}
+    columns = [flat_names(values, name) for name, values in given.items()]
+    sizes = [len(column) for column in columns]
+    if len(set(sizes)) > 1:
+        raise DataError(
+            "items, workers and labels must be equally long, "
+            f"got {sizes[0]}, {sizes[1]} and {sizes[2]}"
+        )
+    if not sizes[0]:
+        raise DataError("there are no answers; give at least one item that two workers answered")
+    return columns
 
-    if (
-        names.dtype.kind in "iu"
-        and len(names)
-        and names.min() >= 0
-        and names.max() <= 4 * len(names) + 1000
-    ):
-        found, first = jit.number(names.astype(np.int64), int(names.max()) + 1)
-        return np.asarray(found), names[first]
-    code: dict[Any, int] = {}
-    listed = names.tolist()
-    found = np.fromiter((code.setdefault(x, len(code)) for x in listed), np.int64, len(listed))
-    return found, np.array(list(code), dtype=names.dtype)
+
+def _sorted_classes(label: Indices, names: Names) -> tuple[Indices, Names]:
+    order = np.argsort(names, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place[label], names[order]
 
 
 def _into(label: Indices, used: Names, classes: Names) -> tuple[Indices, Names]:
+    """Number the labels by the classes given."""
     if len(set(classes.tolist())) < len(classes):
         raise ParameterError(f"classes must be named once each, got {classes.tolist()}")
     place = {c: k for k, c in enumerate(classes.tolist())}
     missing = [c for c in used.tolist() if c not in place]
     if missing:
         raise DataError(
-            f"answers must be among the classes given, {missing[0]!r} is not; add it or leave those answers out"
+            f"answers must be among the classes given, {missing[0]!r} is not; "
+            "add it or leave those answers out"
         )
     return np.array([place[c] for c in used.tolist()], np.int64)[label], classes
 
 
 def _once(
-    item: Indices, worker: Indices, label: Indices, repeats: Repeats, items: Names, workers: Names
-) -> tuple[Indices, Indices, Indices]:
-    """Let each worker speak once an item."""
+    item: Indices, worker: Indices, repeats: Repeats, items: Names, workers: Names
+) -> NDArray[np.bool_]:
+    """Return which answers are kept, so that each worker speaks once an item."""
     from entrywise.linalg import _jit_crowd as jit
 
     if repeats not in ("refuse", "first", "last", "keep"):
         raise ParameterError(f"repeats must be refuse, first, last or keep, got {repeats!r}")
+    kept = np.ones(len(item), bool)
     if repeats == "keep" or not jit.repeated(item, worker, len(workers)):
-        return item, worker, label
+        return kept
     key = item * len(workers) + worker
     order = np.argsort(key, kind="stable")
     same = key[order][1:] == key[order][:-1]
     if repeats == "refuse":
         t = order[1:][same][0]
         raise DataError(
-            f"a worker must answer an item once, {str(workers[worker[t]])!r} answered {str(items[item[t]])!r} more than once, "
-            f"and {int(same.sum())} answers in all are repeats; say repeats='first', 'last' or 'keep'"
+            f"a worker must answer an item once, {str(workers[worker[t]])!r} answered "
+            f"{str(items[item[t]])!r} more than once, and {int(same.sum())} answers in all are "
+            "repeats; say repeats='first', 'last' or 'keep'"
         )
-    kept = np.ones(len(key), bool)
     kept[order[1:][same] if repeats == "first" else order[:-1][same]] = False
-    return item[kept], worker[kept], label[kept]
+    return kept

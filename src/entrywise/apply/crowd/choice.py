@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from entrywise.apply._answers import Answers
-from entrywise.apply._dawidskene import SAME, Fit, apart, fit_coin, fit_full, fit_vote
+from entrywise.apply.crowd.answers import CrowdAnswers
+from entrywise.apply.crowd.dawid_skene import (
+    SAME,
+    CrowdFit,
+    apart,
+    fit_coin,
+    fit_full,
+    fit_vote,
+)
 from entrywise.types import Array
 
-MARGIN, FINE, LEAST = (
-    0.04,
-    0.02,
-    8.0,
-)  # nats an item that a suppler model must gain, and nats in all
+# Set on made crowds of seven sizes and six kinds, so that labels stay within a tenth of a point of the vote or above.
+MARGIN = 0.04  # nats an item that a suppler model must gain
+FINE = 0.02  # nats an item between two models that explain the same surplus
+LEAST = 8.0  # nats in all, where items are few
 CLEAR = 3.0  # nats in all that skills must gain over the vote
-ENOUGH = 30  # half of the answers must come from workers who gave as many, or one skill a worker is all that is learned
-COARSE, CLOSE = 2e-3, 0.01  # mean change at which the race ends; nats an item it may err by
+ENOUGH = 30  # answers of a worker: half of all must come from such, or one skill a worker is all that is learned
+COARSE = 2e-3  # mean change at which the race ends
+CLOSE = 0.01  # nats an item that the race may err by
 TABLE_LIMIT = 20_000_000  # numbers in the confusion matrices
 
 
 def choose(
-    answers: Answers, rank_one: Array | None = None, shares: str = "auto"
-) -> tuple[Fit, dict[str, float]]:
+    answers: CrowdAnswers, rank_one: Array | None = None, shares: str = "auto"
+) -> tuple[CrowdFit, dict[str, float]]:
     """Return the model that the answers ask for, and the evidence of all.
 
     With few answers a worker only ``vote`` and ``one-coin`` with equal shares compete: they do not fall below the
@@ -38,18 +45,15 @@ def choose(
     vote = fit_vote(answers)
     coins = [fit_coin(answers, vote.q, shares=free[0], tol=COARSE)]
     coins += [fit_coin(answers, coins[0], shares=f, tol=COARSE) for f in free[1:]]
-    fulls: list[Fit] = []
+    fulls: list[CrowdFit] = []
     if small and many:
-        alike = (
-            coins[-1].evidence < coins[0].evidence + FINE * n
-        )  # else equal shares tell nothing of free ones
+        # else equal shares tell nothing of free ones
+        alike = coins[-1].evidence < coins[0].evidence + FINE * n
         goal = coins[0].evidence + (MARGIN - CLOSE) * n if alike else -np.inf
         fulls = [fit_full(answers, vote.q, shares=free[0], tol=COARSE, goal=goal)]
         if fulls[0].evidence > goal:
-            fulls += [
-                fit_full(answers, fulls[0] if alike else vote.q, shares=f, tol=COARSE)
-                for f in free[1:]
-            ]
+            begin = fulls[0] if alike else vote.q
+            fulls += [fit_full(answers, begin, shares=f, tol=COARSE) for f in free[1:]]
     fits = [[vote], coins, fulls]
     found, slack = _decide(fits, n)
     if slack < CLOSE * n:
@@ -63,7 +67,7 @@ def choose(
     return found, {f.name: float(f.evidence) for f in sorted(every, key=_evidence)}
 
 
-def _decide(fits: list[list[Fit]], n: int) -> tuple[Fit, float]:
+def _decide(fits: list[list[CrowdFit]], n: int) -> tuple[CrowdFit, float]:
     """Return the model that the evidence asks for, and the nats by which the nearest decision was taken."""
     (vote,), coins, fulls = fits
     wide, fine = max(MARGIN * n, LEAST), max(FINE * n, LEAST / 2)
@@ -80,22 +84,22 @@ def _decide(fits: list[list[Fit]], n: int) -> tuple[Fit, float]:
         if len(fulls) > 1:
             return fulls[int(beats(fulls[1].evidence, fulls[0].evidence + fine))], slack
         return fulls[0], slack
-    if len(coins) > 1 and beats(
-        coins[1].evidence, max([found.evidence + wide] + [f.evidence + fine for f in fulls[:-1]])
-    ):
-        found = coins[1]
+    if len(coins) > 1:
+        rivals = [found.evidence + wide, *(f.evidence + fine for f in fulls[:-1])]
+        if beats(coins[1].evidence, max(rivals)):
+            found = coins[1]
     return found, slack
 
 
-def polish(answers: Answers, found: Fit) -> Fit:
+def polish(answers: CrowdAnswers, found: CrowdFit) -> CrowdFit:
     """Go on with a coarse fit until it has converged."""
     if found.model == "vote":
         return found
     return (fit_coin if found.coin else fit_full)(answers, found, shares=found.shares)
 
 
-def refit(answers: Answers, found: Fit, start: Array) -> Fit:
-    """Fit the same model from another start too, and keep the higher evidence.
+def refit(answers: CrowdAnswers, found: CrowdFit, start: Array) -> CrowdFit:
+    """CrowdFit the same model from another start too, and keep the higher evidence.
 
     Turning all workers of a neighbourhood upside down explains their answers as well as before; so the other
     start must not part from the vote by more than `FINE` of the answers. Where it leads to the same place it is left.
@@ -106,10 +110,9 @@ def refit(answers: Answers, found: Fit, start: Array) -> Fit:
         return found
     items = np.arange(len(answers.items))
     with_vote = [float(answers.votes[items, f.q.argmax(axis=1)].mean()) for f in (found, again)]
-    return (
-        again if again.evidence > found.evidence and with_vote[1] >= with_vote[0] - FINE else found
-    )
+    better = again.evidence > found.evidence and with_vote[1] >= with_vote[0] - FINE
+    return again if better else found
 
 
-def _evidence(fit: Fit) -> float:
+def _evidence(fit: CrowdFit) -> float:
     return fit.evidence

@@ -1,0 +1,12 @@
+"""Labels and worker skills from the answers of a crowd, without any truth.
+
+Workers who agree with others are right more often: agreement between workers is a rank-one matrix of their skills,
+seen where they share items. Completing it gives a start; a Dawid-Skene model with learned shrinkage gives the
+labels, and which model (vote, one coin, confusion matrices) the answers themselves decide.
+"""
+
+from entrywise.apply.crowd.agreement import agreement_skills
+from entrywise.apply.crowd.consensus import Consensus, consensus
+from entrywise.apply.crowd.majority_vote import majority_vote
+
+__all__ = ["Consensus", "agreement_skills", "consensus", "majority_vote"]

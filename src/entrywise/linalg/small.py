@@ -1,0 +1,208 @@
+"""The compiled steps of small problems in numpy alone: nothing to compile, nothing to import.
+
+A first call should not wait for a compiler. Below :data:`SMALL` cells the sweeps of the low-rank fit, its
+residuals and the greedy purchase take these ways; the choice follows from the size of the problem alone. They compute
+what the kernels of :mod:`entrywise.linalg._jit_als` and :mod:`entrywise.linalg._jit_gain` compute, to round-off.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entrywise.types import Array, Indices
+
+SMALL = 60_000  # cells m x n: above, a completion takes longer than numba's import and its cached kernels
+
+
+def group(
+    rows: Indices, cols: Indices, values: Array, variance: Array, size: int
+) -> tuple[Indices, NDArray[np.int32], Array, Array]:
+    """Return the observations sorted by row: (pointer, cols as int32, values, variance), stable."""
+    order = np.argsort(rows, kind="stable")
+    pointer = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=size), out=pointer[1:])
+    spread = variance[order] if len(variance) == len(rows) else np.zeros(0)
+    return pointer, cols[order].astype(np.int32), values[order], spread
+
+
+def half_sweep(
+    pointer: Indices,
+    other: NDArray[np.int32],
+    values: Array,
+    spread: Array,
+    base: float,
+    line: Array,
+    across: Array,
+    A: Array,
+    off: Array,
+    extra: Array,
+    P0: Array,
+    h0: Array,
+    keep: bool,
+) -> tuple[Array, Array, Array]:
+    """Return means (m, q), covariances (m, q, q) when kept, and sums, as the compiled half sweep does.
+
+    A : (n, q) designs ``(v_j, 1)``; the other arguments are those of the compiled one. Weights fill an m x n array,
+    so that every sum over the observations of a line is a matrix product.
+    """
+    m, n, q = len(pointer) - 1, len(A), len(h0)
+    k = q - 1
+    counts = np.diff(pointer)
+    of = np.repeat(np.arange(m), counts)  # (t,) line of each observation
+    at = of * n + other
+    variance = spread + base if len(spread) else np.full(len(values), base)
+    times = across[other] if len(across) else np.ones(len(values))
+    w = times / variance
+    y = values - off[other]
+    W = np.bincount(at, w, m * n).reshape(m, n)
+    WY = np.bincount(at, w * y, m * n).reshape(m, n)
+    G = (W @ (A[:, :, None] * A[:, None, :]).reshape(n, q * q)).reshape(m, q, q)
+    h = WY @ A
+    weight = W.sum(axis=1)
+    if len(extra) == n and n > 1:
+        S = (W @ extra.reshape(n, q * q)).reshape(m, q, q)
+    else:
+        S = weight[:, None, None] * extra[0]
+    # E[a a'] adds the covariance of v_j; its covariance with c_j moves the right-hand side
+    squares = np.bincount(of, w * y**2, m) + S[:, k, k]
+    G[:, :k, :k] += S[:, :k, :k]
+    h[:, :k] -= S[:, :k, k]
+    L = np.linalg.cholesky(G + P0)
+    root = np.linalg.inv(L)
+    C = root.transpose(0, 2, 1) @ root
+    x = np.einsum("iab,ib->ia", C, h + h0)
+    second = x[:, :, None] * x[:, None, :]
+    fit = squares - 2.0 * (x * h).sum(axis=1) + (G * (second + C)).sum(axis=(1, 2))
+    seen, logs = np.bincount(of, times, m), np.bincount(of, times * np.log(variance), m)
+    logdet = -2.0 * np.log(np.einsum("iaa->ia", L)).sum(axis=1)
+    share = np.where(counts > 0, line if len(line) else 1.0, 0.0)
+    parts = [share @ C.reshape(m, -1), (share * weight) @ C.reshape(m, -1)]
+    parts += [share @ second.reshape(m, -1), share @ x]
+    numbers = (np.ones(m), weight, fit, seen, logdet, logs)
+    parts += [np.array([share @ number for number in numbers])]
+    return x, C if keep else np.empty((0, q, q)), np.concatenate(parts)
+
+
+def packed_sums(index: Indices, other: Indices, X: Array, size: int) -> Array:
+    """Return the packed sum of x x' over the observations of each line, shape (size, q (q + 1) / 2)."""
+    a, b = np.triu_indices(X.shape[1])
+    found = np.zeros((size, len(a)))
+    np.add.at(found, index, X[other][:, a] * X[other][:, b])
+    return found
+
+
+def buy_greedily(
+    U: Array,
+    V: Array,
+    Cu: Array,
+    Cv: Array,
+    M: Array,
+    N: Array,
+    s2: float,
+    short: NDArray[np.int32],
+    price: Array,
+    money: float,
+    most: int,
+    by_sum: bool,
+    slack: float,
+) -> tuple[Indices, Indices]:
+    """Pick cells by largest fall of variance per price, as the compiled greedy purchase does; see there."""
+    full = [_unpacked(x, U.shape[1]) for x in (Cu, Cv, M, N)]
+    state = _Purchase(U, V, full[0], full[1], full[2], full[3], s2, by_sum)
+    picked: list[tuple[int, int]] = []
+    best = np.full(len(U), np.inf)
+    level = np.inf
+    while len(picked) < most:
+        for i in range(len(U)):
+            if best[i] < level or best[i] == 0.0:
+                continue
+            look = _Look(state, i, short[i])
+            best[i], at = look.best(price[i], money)
+            while at >= 0 and best[i] >= level and len(picked) < most:
+                money -= price[i, at] * (1.0 - 1e-12)
+                picked.append((i, int(short[i, at])))
+                look.buy(at)
+                best[i], at = look.best(price[i], money)
+        top = best.max(initial=0.0)
+        if top == 0.0:
+            break
+        level = (1.0 - slack) * top
+    a, b = np.triu_indices(U.shape[1])
+    for packed, whole in zip((Cu, Cv, M, N), full, strict=True):
+        packed[:] = whole[:, a, b]
+    cells = np.array(picked, np.int64).reshape(-1, 2)
+    return cells[:, 0].copy(), cells[:, 1].copy()
+
+
+class _Purchase:
+    """Covariances and sums over open cells of all lines, in full: (m, q, q) and (n, q, q)."""
+
+    def __init__(
+        self, U: Array, V: Array, Cu: Array, Cv: Array, M: Array, N: Array, s2: float, by_sum: bool
+    ) -> None:
+        self.U, self.V = U, V
+        self.Cu, self.Cv, self.M, self.N = Cu, Cv, M, N
+        self.Pv = Cv @ N @ Cv
+        self.s2, self.by_sum = s2, by_sum
+
+
+class _Look:
+    """What the candidates of one row promise; a purchase changes them by rank-one terms."""
+
+    def __init__(self, state: _Purchase, i: int, short: NDArray[np.int32]) -> None:
+        self.state, self.i, self.short = state, i, short
+        J = np.maximum(short, 0)
+        u, Cu = state.U[i], state.Cu[i]
+        Cv = state.Cv[J]  # (L, q, q)
+        self.X = state.V[J]  # (L, q)
+        self.row_gain = np.einsum("ta,ab,tb->t", self.X, Cu @ state.M[i] @ Cu, self.X)
+        self.row_var = np.einsum("ta,ab,tb->t", self.X, Cu, self.X)
+        self.col_gain = np.einsum("a,tab,b->t", u, state.Pv[J], u)
+        self.col_var = np.einsum("a,tab,b->t", u, Cv, u)
+        self.col_var += np.einsum("ab,tab->t", Cu[:-1, :-1], Cv[:, :-1, :-1])
+
+    def best(self, price: Array, money: float) -> tuple[float, int]:
+        """Return (gain per price, place) of the best affordable candidate; place -1 if there is none."""
+        spread = self.state.s2 + self.row_var + self.col_var
+        rate = (self.row_gain + self.col_gain) / (spread * price)
+        rate[(self.short < 0) | (price > money)] = 0.0
+        at = int(rate.argmax())
+        return (float(rate[at]), at) if rate[at] > 0.0 else (0.0, -1)
+
+    def buy(self, at: int) -> None:
+        """Take the candidate at a place: its row and its column learn from it."""
+        state, i, j = self.state, self.i, int(self.short[at])
+        self.short[at] = -1
+        u, v = state.U[i].copy(), state.V[j].copy()
+        inverse = 1.0 / (state.s2 + self.row_var[at] + self.col_var[at])
+        x, w, square = _terms(state.Cu[i], state.M[i], v, inverse, state.by_sum)
+        y, z = self.X @ x, self.X @ w
+        self.row_gain = np.maximum(self.row_gain + y * (square * y - 2.0 * inverse * z), 0.0)
+        self.row_var = np.maximum(self.row_var - y * y * inverse, 0.0)
+        state.Cu[i] -= inverse * np.outer(x, x)
+        if not state.by_sum:
+            state.M[i] -= np.outer(v, v)
+        x, w, square = _terms(state.Cv[j], state.N[j], u, inverse, False)
+        cross = np.outer(x, w)
+        state.Pv[j] += square * np.outer(x, x) - inverse * (cross + cross.T)
+        state.Cv[j] -= inverse * np.outer(x, x)
+        state.N[j] -= np.outer(u, u)
+
+
+def _terms(C: Array, M: Array, v: Array, inverse: float, fixed: bool) -> tuple[Array, Array, float]:
+    """Return x = C v, w = C M x and c: a purchase of design v turns P = C M C into P - (x w' + w x') / d + c x x'."""
+    x = C @ v
+    h = M @ x
+    square = float(h @ x) * inverse**2
+    if not fixed:
+        square -= (1.0 - float(x @ v) * inverse) ** 2
+    return x, C @ h, square
+
+
+def _unpacked(packed: Array, q: int) -> Array:
+    """Return packed symmetric matrices in full, shape (lines, q, q)."""
+    a, b = np.triu_indices(q)
+    full = np.empty((len(packed), q, q))
+    full[:, a, b] = full[:, b, a] = packed
+    return full

@@ -1,0 +1,27 @@
+"""Pictures in one visual language; every function draws on axes (its own when none are given) and returns them.
+
+>>> import entrywise as ew
+>>> axes = ew.plot.map(ew.Observations.from_dense([[1.0, float("nan")], [2.0, 3.0]]))
+>>> axes.get_title()
+'3 of 4 cells known'
+"""
+
+from entrywise.plot.cells import map
+from entrywise.plot.curves import against_bound, savings, split
+from entrywise.plot.scores import scores, skills
+from entrywise.plot.style import COLOURS, figure, save
+from entrywise.plot.trust import coverage, intervals
+
+__all__ = [
+    "COLOURS",
+    "against_bound",
+    "coverage",
+    "figure",
+    "intervals",
+    "map",
+    "save",
+    "savings",
+    "scores",
+    "skills",
+    "split",
+]

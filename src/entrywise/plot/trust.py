@@ -1,0 +1,72 @@
+"""How far an answer can be trusted, as pictures: intervals against the truth, coverage promised and kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from entrywise.plot.style import COLOURS, axes_of, quiet
+
+LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+
+
+def intervals(
+    low: ArrayLike, high: ArrayLike, truth: ArrayLike, *, most: int = 60, ax: Any = None
+) -> Any:
+    """Draw some intervals beside the answers that came, those that missed in another colour.
+
+    Parameters
+    ----------
+    low, high, truth : ndarray of shape (t,)
+    most : int
+        How many are drawn, evenly spread over the sorted truth.
+    """
+    ax = axes_of(ax)
+    lo, hi, true = (np.asarray(x, np.float64).ravel() for x in (low, high, truth))
+    order = np.argsort(true, kind="stable")
+    order = order[
+        np.unique(np.linspace(0, len(true) - 1, min(most, len(true))).round().astype(int))
+    ]
+    x = np.arange(len(order))
+    hit = (lo <= true) & (true <= hi)
+    for right, colour, name in ((True, "ours", "covers"), (False, "alarm", "misses")):
+        at = hit[order] == right
+        ax.vlines(
+            x[at],
+            lo[order][at],
+            hi[order][at],
+            color=COLOURS[colour],
+            alpha=0.6,
+            linewidth=2.2,
+            label=name,
+        )
+    ax.scatter(x, true[order], s=10, c=COLOURS["truth"], zorder=3, label="answer")
+    ax.legend(frameon=False)
+    ax.set_xticks([])
+    return quiet(
+        ax, f"{hit.mean():.0%} of {len(true)} intervals cover", "cells, by their answer", "value"
+    )
+
+
+def coverage(deviations: ArrayLike, *, levels: ArrayLike = LEVELS, ax: Any = None) -> Any:
+    r"""Draw the share of intervals that covered against the level that was promised.
+
+    Parameters
+    ----------
+    deviations : ndarray of shape (t,)
+        For each answer the smallest level whose interval would have covered it, in 0..1.
+    levels : ndarray
+        Levels at which the share is drawn, with two standard errors :math:`2 \sqrt{p (1 - p) / t}`.
+    """
+    ax = axes_of(ax, width=4.2)
+    needed, promised = np.asarray(deviations, np.float64).ravel(), np.asarray(levels, np.float64)
+    kept = (needed[:, None] <= promised[None, :]).mean(axis=0)
+    error = 2.0 * np.sqrt(kept * (1.0 - kept) / max(len(needed), 1))
+    ax.plot([0, 1], [0, 1], color=COLOURS["truth"], linestyle="--", linewidth=1, label="promised")
+    ax.errorbar(promised, kept, error, fmt="o-", color=COLOURS["ours"], markersize=4, label="kept")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.legend(frameon=False)
+    return quiet(ax, "Coverage promised and kept", "level promised", "share that covered")
