@@ -235,6 +235,11 @@ METHODS: tuple[Method, ...] = (
         {"shape": (14, 10), "budget": 90, "rank": 2, "reserve": 0.1, "rng": 0}, "cells_oracle",
     ),
     Method(
+        "row-scores", "active.cells.row_scores:row_scores", "active", "Neyman 1934, on common columns and an empirical-Bayes fit",
+        "never above its budget; intervals of row means measured to cover on five boards, no bound",
+        {"shape": (14, 10), "budget": 90, "rng": 0}, "cells_oracle",
+    ),
+    Method(
         "top-two", "active.cells.top_two:top_two", "active", "Russo 2016, on row means",
         "names the best row with a posterior probability", {"shape": (14, 10), "budget": 90, "rng": 0}, "cells_oracle",
     ),

@@ -1,0 +1,11 @@
+"""Leaderboards: rows (models) scored by their mean over columns (tasks), of which only some cells were bought.
+
+What a buyer wants to know: each score with an interval, who is surely better than whom, what a budget would buy, whether
+buying by rule was better than buying naively, and how new rows stand against all that is known.
+"""
+
+from entrywise.apply.leaderboard.bought import Bought
+from entrywise.apply.leaderboard.order import Order, order, paired
+from entrywise.apply.leaderboard.scores import Scores, scores
+
+__all__ = ["Bought", "Order", "Scores", "order", "paired", "scores"]
