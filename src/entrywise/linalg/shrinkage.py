@@ -30,7 +30,7 @@ def shrunk_variances(squares: Array, freedom: Array) -> tuple[Array, float]:
     --------
     >>> variance, added = shrunk_variances(np.array([0.5, 1.0, 6.0]), np.array([4.0, 4.0, 4.0]))
     >>> variance.round(2), round(added, 1)
-    (array([1.81, 2.02, 4.06]), 6.9)
+    (array([1.58, 1.72, 3.14]), 10.2)
     """
     total = float(np.sum(freedom))
     if not total > 0:

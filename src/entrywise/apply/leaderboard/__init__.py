@@ -6,6 +6,19 @@ buying by rule was better than buying naively, and how new rows stand against al
 
 from entrywise.apply.leaderboard.bought import Bought
 from entrywise.apply.leaderboard.order import Order, order, paired
+from entrywise.apply.leaderboard.rehearsal import Rehearsal, rehearse
+from entrywise.apply.leaderboard.savings import Savings, savings
 from entrywise.apply.leaderboard.scores import Scores, scores
 
-__all__ = ["Bought", "Order", "Scores", "order", "paired", "scores"]
+__all__ = [
+    "Bought",
+    "Order",
+    "Rehearsal",
+    "Savings",
+    "Scores",
+    "order",
+    "paired",
+    "rehearse",
+    "savings",
+    "scores",
+]
