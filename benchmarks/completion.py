@@ -160,7 +160,9 @@ class SoftImpute(Ours):
         from entrywise.passive import soft_impute
 
         sweeps = 200 if len(seen) < 10**6 else 60
-        found = soft_impute(seen, max_rank=min(rank, *seen.shape), sweeps=sweeps, tol=1e-5, steps=8)
+        found = soft_impute(
+            seen, max_rank=min(rank, *seen.shape), max_sweeps=sweeps, tol=1e-5, steps=8
+        )
         return found.entries, {"rank": found.rank}
 
 
@@ -392,7 +394,7 @@ def huge():
     from entrywise.passive import low_rank
 
     train, test = synthetic(10**6, 10**6, 10, 10**7, 10**5, 0.1, 70050)
-    found = low_rank(Observations(*train, (10**6, 10**6)), 10, sweeps=15)
+    found = low_rank(Observations(*train, (10**6, 10**6)), 10, max_sweeps=15)
     guess = found.entries(test[0], test[1])
     return (
         error(guess, test[2]),

@@ -53,7 +53,7 @@ def completed(seen, name):
     """
     if name not in PENALTY:
         PENALTY[name] = soft_impute(seen, center="none", max_rank=40, tol=1e-4).report["penalty"]
-    return soft_impute(seen, PENALTY[name], center="none", max_rank=40, tol=1e-6, sweeps=1500)
+    return soft_impute(seen, PENALTY[name], center="none", max_rank=40, tol=1e-6, max_sweeps=1500)
 
 
 def logarithms(seen, name, labels):

@@ -16,10 +16,10 @@ import numpy as np
 import entrywise as ew
 from _shared import Bars, cpu, show
 from entrywise.active import literal_noisy_cur, noisy_cur, split_nuclear_norm
-from entrywise.active.two_cost.literal import GRID, _leverage
+from entrywise.active.two_cost.literal import GRID, leverage
 from entrywise.linalg.ridge import ridge_path
 from entrywise.oracles import TwoCostOracle
-from entrywise.reproduce._twocost import (
+from entrywise.reproduce._noisycur import (
     column_grid,
     contests,
     error,
@@ -50,8 +50,8 @@ def paper_sets(bars, quick):
         A = c.matrix(0)
         grid = list(range(10, c.most_columns(A) + 1, 2))
         settings = {
-            "nCUR": grid,
-            "nCUR, authors' code": grid,
+            "literal_noisy_cur": grid,
+            "literal_noisy_cur, authors' code": grid,
             "CUR+": [8, 16, 24, 28, 32, 36, 40],
             "NNs": [(d, f, True) for d in (8, 16, 24, 32) for f in (0.25, 0.5, 1.0)],
             "NNa": [(1.0, p, True) for p in PENALTIES],
@@ -78,7 +78,9 @@ def paper_sets(bars, quick):
         for method, tried in settings.items():
             setting, value = best(errors(c, method, tried, seeds))
             rows.append((c.name, method, str(setting), 100 * value, mean / value))
-            bar = {"nCUR": 0.70, "nCUR, authors' code": 0.80}.get(method, 1.0)
+            bar = {"literal_noisy_cur": 0.70, "literal_noisy_cur, authors' code": 0.80}.get(
+                method, 1.0
+            )
             bars.at_most(f"{c.name}: ours over {method} at its best", mean / value, bar)
         cover = inside / unseen
         bars.at_least(
@@ -240,7 +242,7 @@ def solves(bars, quick):
         inner = 300 if m < 200 else 10
         scores, single, whole = (
             cpu(lambda f=f, k=inner: [f() for _ in range(k)], 15)[0] / inner
-            for f in (lambda C=C: _leverage(C), once, path)
+            for f in (lambda C=C: leverage(C), once, path)
         )
         ratio = (scores + whole) / (scores + single)
         times = (1e3 * t for t in (scores, single, whole))

@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 
 from _shared import Bars, show
-from entrywise import Observations
+from entrywise import Observations, passive
 from entrywise.active.rank_one import next_entries, rank_one
 from entrywise.bounds.rank_one import Sensitivity, worst_matrix
 from entrywise.gallery import random_rank_one, star_mask
@@ -65,7 +65,7 @@ def exactness(bars, n):
             x, y = random_rank_one(n, n, rng, ratio)
             A = np.outer(x * rng.choice([-1.0, 1.0], n), y * rng.choice([-1.0, 1.0], n))
             seen = Observations.from_dense(np.where(mask_of(kind, n, rng), A, np.nan))
-            found = log_least_squares(seen, certify=False)
+            found = passive.rank_one(seen, certify=False)
             worst = max(worst, float(np.max(np.abs(found.to_dense() / A - 1.0))))
     bars.at_most(
         "noise-free: largest relative error of an entry, five families, entries over 1e8",
@@ -84,7 +84,7 @@ def exactness(bars, n):
         z = np.linalg.lstsq(
             seen.values[:, None] * B, seen.values * np.log(seen.values), rcond=1e-14
         )[0]
-        found = log_least_squares(seen, refine=False, certify=False)
+        found = log_least_squares(seen, certify=False)
         worst = max(
             worst, float(np.abs(np.log(found.to_dense()) - z[:8, None] - z[None, 8:]).max())
         )
@@ -125,9 +125,9 @@ def rivals(bars, n, draws):
             errors = []
             for seed in SEEDS[:draws]:
                 A, seen = draw(kind, n, delta, seed)
-                plain = log_least_squares(seen, refine=False, certify=False)
+                plain = log_least_squares(seen, certify=False)
                 fits = (
-                    log_least_squares(seen, certify=False),
+                    passive.rank_one(seen, certify=False),
                     plain,
                     alternating_minimization(seen),
                 )
@@ -164,13 +164,13 @@ def certificates(bars, draws):
             rows, cols = np.nonzero(mask_of(kind, 60, rng))
             truth = np.outer(*worst_matrix(rows, cols, x, y, 1e-6))
             seen = Observations.from_triplets(rows, cols, x[rows] * y[cols], (60, 60))
-            error = np.linalg.norm(log_least_squares(seen, certify=False).to_dense() - truth)
+            error = np.linalg.norm(passive.rank_one(seen, certify=False).to_dense() - truth)
             constant = Sensitivity(rows, cols, x, y).worst(1e-8)[0]
             ratios.append(
                 abs(error**2 / np.sum((seen.values - truth[rows, cols]) ** 2) / constant - 1.0)
             )
             A, seen = draw(kind, 60, 0.1, 1000 + seed)
-            found = log_least_squares(seen)
+            found = passive.rank_one(seen)
             low, high = found.interval(*every, 0.95, of="truth")
             covered.append(float(np.mean((low <= A) & (high >= A))))
             expected.append(np.linalg.norm(found.to_dense() - A) / found.certificates[1].value)
@@ -261,7 +261,7 @@ def active(bars, draws):
             while ours.sum() < random.sum():
                 ours[next_entries(Observations.from_dense(np.where(ours, noisy, np.nan)))] = True
             fits = [
-                log_least_squares(
+                passive.rank_one(
                     Observations.from_dense(np.where(mask, noisy, np.nan)), certify=False
                 )
                 for mask in (ours, random)

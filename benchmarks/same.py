@@ -29,11 +29,16 @@ from entrywise.queries import Prices
 
 SEEDS = (0, 1, 2)
 TOLERANCE = 1e-10
-RENAMED = {"epochs": "rounds"}  # parameters of the large examples, as the newer source calls them
+RENAMED = {
+    "epochs": "rounds",
+    "k": "rank",
+}  # parameters of the large examples, as the newer source calls them
 TWO_COST = {"shape": (60, 45), "prices": Prices(column=12), "budget": 900, "rng": 3}
 NOISE = {"noise": {"column": 0.3, "entry": 0.05}}
 LARGER = {  # the second size: what the small examples leave out (blocks, growth, calibration, many rounds)
     "adaptive-nystrom": {"n": 150, "rng": 3},
+    "literal-adaptive-nystrom": {"n": 150},
+    "literal-stochastic-nystrom": {"n": 30, "rank": 3, "epsilon": 0.9, "budget": 9000, "rng": 3},
     "stochastic-nystrom": {"n": 30, "rank": 3, "budget": 9000, "rng": 3},
     "noisy-cur": TWO_COST | NOISE,
     "literal-noisy-cur": TWO_COST | {"columns": 20},
@@ -198,6 +203,11 @@ def away(old, new) -> float:
     return 0.0 if old == new else np.inf
 
 
+def one_style(report: dict) -> dict:
+    """Return a report with keys in lower case and underscores, as they are written now."""
+    return {key.lower().replace(" ", "_"): value for key, value in report.items()}
+
+
 def compare(before: str, after: str) -> int:
     """Print what differs; return how many differences are above the tolerance."""
     old, new = json.loads(Path(before).read_text()), json.loads(Path(after).read_text())
@@ -208,15 +218,14 @@ def compare(before: str, after: str) -> int:
             continue
         worst = 0.0
         for what in sorted(old[key].keys() | new[key].keys()):
-            gap = (
-                away(old[key][what], new[key][what])
-                if what in old[key] and what in new[key]
-                else np.inf
-            )
             if what == "report":
+                old[key]["report"] = one_style(old[key]["report"])
+                new[key]["report"] = one_style(new[key]["report"])
                 lost = sorted(old[key]["report"].keys() ^ new[key]["report"].keys())
                 if lost:
                     print(f"{key}: report keys that are in one alone: {', '.join(lost)}")
+            both = what in old[key] and what in new[key]
+            gap = away(old[key][what], new[key][what]) if both else np.inf
             if gap > 0:
                 print(f"{key}: {what} differs by {gap:.1e}")
             worst = max(worst, gap)

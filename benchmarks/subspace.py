@@ -228,9 +228,9 @@ def choosing(bars, quick):
                 X = law.draw(m, np.random.default_rng(seed))
                 best = np.linalg.eigvalsh(law.moments)[-k:].sum()
                 plans = {
-                    "uniform": subspace(d, k, per_sample=r, budget=m * r, floor=1.0, rng=seed),
-                    "chosen": subspace(d, k, per_sample=r, budget=m * r, rng=seed),
-                    "MBEG": bandit_subspace(d, k, per_sample=r, budget=m * r, rng=seed),
+                    "uniform": subspace(d, rank=k, per_sample=r, budget=m * r, floor=1.0, rng=seed),
+                    "chosen": subspace(d, rank=k, per_sample=r, budget=m * r, rng=seed),
+                    "MBEG": bandit_subspace(d, rank=k, per_sample=r, budget=m * r, rng=seed),
                 }
                 for name, plan in plans.items():
                     loss[name].append(law.excess(ew.play(plan, MatrixOracle(X)).components) / best)
@@ -280,7 +280,7 @@ def single_attribute(bars, quick):
             m = 8 * d
             mine.append(
                 first_success(
-                    subspace(d, 1, per_sample=r, samples=m, epochs=min(m, 64), rng=seed),
+                    subspace(d, rank=1, per_sample=r, samples=m, rounds=min(m, 64), rng=seed),
                     law,
                     m,
                     seed,

@@ -10,10 +10,10 @@ that would help most.
 import numpy as np
 
 import entrywise as ew
+from entrywise import passive
 from entrywise.active import rank_one
 from entrywise.gallery import random_rank_one
 from entrywise.oracles import MatrixOracle
-from entrywise.passive import log_least_squares
 
 
 def run():
@@ -28,7 +28,7 @@ def run():
 
     # %%
     # Complete what can be completed. The new shop cannot: its cells are NaN, and one cell is named that would link it.
-    found = log_least_squares(seen)
+    found = passive.rank_one(seen)
     inside = found.identifiable(np.arange(40)[:, None], np.arange(60)[None, :])
     error = np.linalg.norm((found.to_dense() - sales)[inside]) / np.linalg.norm(sales[inside])
     print(f"{seen.share:.0%} known, {inside.mean():.0%} determined, relative error {error:.3f}")

@@ -21,7 +21,7 @@ def run():
 
     losses = {}
     for name, floor in (("at random", 1.0), ("what varies", 0.2)):
-        plan = subspace(60, 2, per_sample=4, budget=16_000, floor=floor, rng=1)
+        plan = subspace(60, rank=2, per_sample=4, budget=16_000, floor=floor, rng=1)
         found = ew.play(plan, StreamOracle(samples))
         losses[name] = 1.0 - found.captured(law.moments)
         print(

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrywise import LowRank, Observations
+from entrywise import LowRank, Observations, complete
+from entrywise.active.cells.calibration import pack_fit, unpack_fit
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.intervals import calibrate, conformal
-from entrywise.linalg.variational import Fit
+from entrywise.linalg.variational import EmpiricalBayes
 from entrywise.passive import low_rank, soft_impute
+from entrywise.results import Corrected
 
 
 def problem(m, n, rank, share, noise, seed, biases=0.5):
@@ -35,7 +37,7 @@ def test_a_half_sweep_is_the_dense_posterior(each_noise, exact):
     m, n, k = 7, 5, 2
     i, j = rng.integers(m, size=60), rng.integers(n, size=60)  # repeated entries
     y, s2 = rng.standard_normal(60), rng.random(60) if each_noise else np.zeros(0)
-    fit = Fit.of(i, j, y, s2, (m, n), 1e-10)
+    fit = EmpiricalBayes.of(i, j, y, s2, (m, n), 1e-10)
     fit.exact = exact
     fit.grow(rng.standard_normal((m, k)), rng.standard_normal((n, k)))
     fit.cols.mean[:, -1] = rng.standard_normal(n)
@@ -74,7 +76,9 @@ def test_a_half_sweep_is_the_dense_posterior(each_noise, exact):
 
 def test_the_evidence_never_falls():
     _, _, seen = problem(40, 30, 2, 0.4, 0.3, 1)
-    fit = Fit.of(seen.rows, seen.cols, (seen.values - 3.0) / 2.0, np.zeros(0), seen.shape, 1e-10)
+    fit = EmpiricalBayes.of(
+        seen.rows, seen.cols, (seen.values - 3.0) / 2.0, np.zeros(0), seen.shape, 1e-10
+    )
     fit.sweep()
     fit.grow(*fit.spectrum(2, np.random.default_rng(0))[:2])
     found = []
@@ -90,10 +94,10 @@ def test_variance_is_that_of_draws_from_the_posterior():
     rng = np.random.default_rng(0)
     i, j = 3, 7
     x = rng.multivariate_normal(
-        np.r_[found.left[i], found.row_offset[i]], found.row_cov[i], 200_000
+        np.r_[found.left[i], found.row_offset[i]], found.posterior.rows.cov[i], 200_000
     )
     z = rng.multivariate_normal(
-        np.r_[found.right[j], found.col_offset[j]], found.col_cov[j], 200_000
+        np.r_[found.right[j], found.col_offset[j]], found.posterior.cols.cov[j], 200_000
     )
     draws = (x[:, :2] * z[:, :2]).sum(axis=1) + x[:, 2] + z[:, 2] + found.offset
     assert found.entry(i, j) == pytest.approx(draws.mean(), abs=5e-3)
@@ -114,7 +118,10 @@ def test_rank_and_noise_are_found(rank, seed):
 
 def test_too_high_a_rank_does_no_harm():
     A, mask, seen = problem(150, 100, 2, 0.3, 0.2, 7)
-    right, high = low_rank(seen, 2, tol=1e-5, sweeps=200), low_rank(seen, 8, tol=1e-5, sweeps=200)
+    right, high = (
+        low_rank(seen, 2, tol=1e-5, max_sweeps=200),
+        low_rank(seen, 8, tol=1e-5, max_sweeps=200),
+    )
     assert rmse(high.to_dense()[~mask], A[~mask]) < 1.05 * rmse(right.to_dense()[~mask], A[~mask])
 
 
@@ -150,7 +157,7 @@ def test_a_repeated_entry_counts_as_often_as_it_is_listed():
     averaged = Observations.from_triplets(
         seen.rows, seen.cols, y.mean(axis=1), seen.shape, noise=0.25
     )
-    a, b = (low_rank(o, 1, tol=1e-7, sweeps=300) for o in (listed, averaged))
+    a, b = (low_rank(o, 1, tol=1e-7, max_sweeps=300) for o in (listed, averaged))
     # not equal: repeats cannot tell lack of fit from noise apart in the same way, but nearly
     assert rmse(a.to_dense(), b.to_dense()) < 0.02
     assert rmse(a.to_dense(), A) < 0.2
@@ -161,15 +168,15 @@ def test_same_seed_same_result_at_any_number_of_threads(monkeypatch):
     results = []
     for threads in ("1", "2", "1"):
         monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
-        results.append(low_rank(seen, sweeps=8))
+        results.append(low_rank(seen, max_sweeps=8))
     for found in results[1:]:
         np.testing.assert_array_equal(found.left, results[0].left)
-        np.testing.assert_array_equal(found.col_cov, results[0].col_cov)
+        np.testing.assert_array_equal(found.posterior.cols.cov, results[0].posterior.cols.cov)
 
 
 def test_a_start_saves_sweeps_and_ends_in_the_same_place():
     _, _, seen = problem(150, 100, 3, 0.3, 0.2, 11)
-    whole = low_rank(seen, tol=1e-6, sweeps=300)
+    whole = low_rank(seen, tol=1e-6, max_sweeps=300)
     part = low_rank(seen.take(np.arange(len(seen)) % 20 > 0), tol=1e-4)
     warm = low_rank(seen, start=part, tol=1e-4)
     assert warm.rank == part.rank == 3
@@ -184,7 +191,7 @@ def test_average_covariances_lose_nothing():
     exact = low_rank(seen, exact=True)
     average = low_rank(seen)
     assert average.rank == exact.rank
-    assert average.row_cov.shape == exact.row_cov.shape
+    assert average.posterior.rows.cov.shape == exact.posterior.rows.cov.shape
     assert rmse(average.to_dense()[~mask], A[~mask]) < 1.03 * rmse(
         exact.to_dense()[~mask], A[~mask]
     )
@@ -201,7 +208,9 @@ def test_lines_with_nothing_known_get_the_prior_and_are_counted():
     assert np.all(np.isfinite(found.to_dense()))
     others = np.delete(np.arange(30), 4)
     assert np.all(found.variance(7, others) > found.variance(8, others).max())
-    np.testing.assert_allclose(found.row_cov[7], found.row_prior_cov, rtol=0.2, atol=1e-3)
+    np.testing.assert_allclose(
+        found.posterior.rows.cov[7], found.posterior.rows.prior_cov, rtol=0.2, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1e-6, 1.0, 1e6, 1e140])
@@ -268,14 +277,14 @@ def test_bad_parameters():
     for call, words in (
         (lambda: low_rank(seen, 6), "rank of low_rank must be in 0..5 for a 6 x 5 matrix, got 6"),
         (lambda: low_rank(seen, -1), "rank"),
-        (lambda: low_rank(seen, sweeps=0), "sweeps"),
+        (lambda: low_rank(seen, max_sweeps=0), "sweeps"),
         (lambda: low_rank(seen, start=LowRank(np.zeros((2, 1)), np.zeros((2, 1)))), "shape"),
         (lambda: low_rank(seen, start=LowRank(np.zeros((6, 1)), np.zeros((5, 1)))), "posterior"),
         (lambda: low_rank(seen, 1, start=low_rank(seen, 2)), "smaller"),
     ):
         with pytest.raises(ParameterError, match=words):
             call()
-    with pytest.raises(DataError, match="1e150"):
+    with pytest.raises(DataError, match=r"1e-150..1e\+150"):
         low_rank(Observations.from_dense(np.full((3, 3), 1e200)))
     with pytest.raises(DataError, match="at least one known entry"):
         low_rank(Observations(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (3, 3)))
@@ -340,7 +349,7 @@ def test_conformal_intervals_cover(completer):
         y = A[i, j] + 0.3 * np.random.default_rng(seed).standard_normal(len(i))
         low, high = found.interval(i, j, 0.9)
         covered.append(np.mean((low <= y) & (y <= high)))
-        assert found.report["held_out"] == len(found.scores)
+        assert found.report["held_out"] == len(found.calibration.scores)
         assert found.report["held_out_rmse"] < 1.0
     assert 0.86 < np.mean(covered) < 0.95
 
@@ -364,7 +373,7 @@ def test_split_conformal_rank_is_the_textbook_one():
 def test_too_few_observations_fall_back_to_the_model_and_say_so():
     _, _, seen = problem(8, 6, 1, 0.9, 0.2, 25)
     found = conformal(seen)
-    assert found.scores is None
+    assert found.calibration is None
     assert "too few" in found.report["interval"]
     low, high = found.interval(0, 0, 0.9)
     assert low < found.entry(0, 0) < high
@@ -389,3 +398,126 @@ def test_saving_keeps_the_posterior(tmp_path):
     assert again.report["rank"] == found.rank
     new = Observations.from_triplets([0, 0], [1, 2], [1.0, 2.0], (1, 20))
     np.testing.assert_array_equal(again.fold_in(new).left, found.fold_in(new).left)
+
+
+def test_variances_of_picked_entries_blocks_and_row_sums_are_those_of_the_definition():
+    _, _, seen = problem(15, 11, 2, 0.6, 0.2, 27)
+    found = low_rank(seen, 2)
+    posterior = found.posterior
+    Cu, Cv = posterior.rows.cov, posterior.cols.cov
+    U, V = np.c_[found.left, np.ones(15)], np.c_[found.right, np.ones(11)]
+    expect = np.array(
+        [
+            [
+                V[j] @ Cu[i] @ V[j] + U[i] @ Cv[j] @ U[i] + np.sum(Cu[i][:2, :2] * Cv[j][:2, :2])
+                for j in range(11)
+            ]
+            for i in range(15)
+        ]
+    )
+    i, j = np.indices((15, 11))
+    np.testing.assert_allclose(found.variance(i, j), expect, rtol=1e-12)
+    np.testing.assert_allclose(posterior.all_variances(found.left, found.right), expect, rtol=1e-12)
+    listed = posterior.row_sums(found.left, found.right, seen.rows, seen.cols)
+    rest = posterior.other_sums(found.left, found.right, listed)
+    a, b = np.nonzero(np.isnan(seen.to_dense()))
+    again = posterior.row_sums(found.left, found.right, a, b)
+    for one, other in zip(rest, again, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_components_are_kept_and_dead_ones_named():
+    _, _, seen = problem(30, 20, 2, 0.8, 0.1, 28)
+    found = low_rank(seen, 3)
+    assert found.posterior.alive().tolist() == [0, 1]
+    kept = found.keep(np.array([0, 1]))
+    assert kept.rank == 2
+    assert kept.posterior.rows.cov.shape == (30, 3, 3)
+    np.testing.assert_array_equal(
+        kept.posterior.cols.prior_cov, found.posterior.cols.prior_cov[np.ix_([0, 1, 3], [0, 1, 3])]
+    )
+    assert low_rank(seen, 2, start=kept).rank == 2
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_transposing_and_scaling_carry_the_posterior_along(corrected):
+    _, _, seen = problem(14, 9, 2, 0.7, 0.2, 29)
+    seen = Observations.from_triplets(seen.rows, seen.cols, seen.values, seen.shape, noise=0.1)
+    found = low_rank(seen, 1)
+    if corrected:
+        found = Corrected.of(found, seen)
+        assert type(found.transposed()) is Corrected
+    i, j = np.indices((14, 9))
+    for of in ("answer", "truth"):
+        low, high = found.interval(i, j, 0.8, of)
+        turned = found.transposed().interval(j, i, 0.8, of)
+        np.testing.assert_allclose(turned, (low, high), rtol=1e-12)
+        if not corrected:
+            larger = found.scaled(16.0).interval(i, j, 0.8, of)
+            np.testing.assert_allclose(larger, (16 * low, 16 * high), rtol=1e-12)
+    new = Observations.from_triplets([2, 5], [0, 0], [1.0, 2.0], (14, 1))
+    column = found.fold_in(new, "columns")
+    row = found.transposed().fold_in(new.transposed())
+    np.testing.assert_allclose(column.to_dense(), row.to_dense().T, rtol=1e-12)
+    np.testing.assert_array_equal(column.col_counts, [2])
+
+
+def test_fits_in_checkpoints_come_back_bit_for_bit():
+    _, _, seen = problem(12, 10, 2, 0.7, 0.2, 30)
+    found = low_rank(seen, 2)
+    arrays = pack_fit(found)
+    assert "fit.posterior.rows.cov" in arrays
+    assert all(isinstance(array, np.ndarray) for array in arrays.values())
+    again = unpack_fit(arrays)
+    np.testing.assert_array_equal(again.variance(3, [1, 2]), found.variance(3, [1, 2]))
+    np.testing.assert_array_equal(again.to_dense(), found.to_dense())
+    assert unpack_fit({"rounds": np.array(3)}) is None
+    with pytest.raises(DataError, match="a LowRank has no 'row_cov'"):
+        unpack_fit({**arrays, "fit.row_cov": np.zeros(1)})
+
+
+@pytest.mark.parametrize("known", [2, 5, 16, 60, 171, 250])
+@pytest.mark.parametrize("method", ["iterative-svd", "optspace", "soft-impute"])
+def test_an_interval_that_is_reported_is_there(known, method):
+    rng = np.random.default_rng(known)
+    at = rng.choice(20 * 15, size=known, replace=False)
+    A = np.add.outer(np.arange(20.0), np.sin(np.arange(15)))
+    seen = Observations.from_triplets(at // 15, at % 15, A.ravel()[at], A.shape)
+    found = complete(seen, method, **({"rank": 1} if method == "iterative-svd" else {}))
+    low, high = found.interval(0, np.arange(15))
+    assert np.all(np.isfinite(low) & (low <= high))
+    assert "conformal" in found.report["interval"]
+    assert found.report["held_out"] == len(found.calibration.scores)
+
+
+def test_one_known_entry_has_no_interval_and_says_so():
+    seen = Observations.from_triplets([1], [2], [3.0], (4, 5))
+    found = complete(seen, "iterative-svd", rank=1)
+    assert found.report["interval"].startswith("none")
+    with pytest.raises(ParameterError, match="no uncertainty"):
+        found.interval(0, 0)
+
+
+@pytest.mark.parametrize("method", ["auto", "low-rank", "optspace", "log-least-squares"])
+@pytest.mark.parametrize("power", [-240, -180, 180, 240])
+def test_extreme_values_are_completed_as_ordinary_ones(method, power):
+    rng = np.random.default_rng(3)
+    A = np.exp(rng.standard_normal((30, 2)) @ rng.standard_normal((2, 20)) / 2)
+    X = np.where(rng.random(A.shape) < 0.7, A, np.nan)
+    plain, extreme = complete(X, method), complete(X * 4.0**power, method)
+    np.testing.assert_allclose(extreme.to_dense() * 4.0**-power, plain.to_dense(), rtol=1e-6)
+    ends = [np.array(f.interval(3, np.arange(20), 0.8)) for f in (plain, extreme)]
+    np.testing.assert_allclose(ends[1] * 4.0**-power, ends[0], rtol=1e-5)
+    assert "unit" not in plain.report
+    assert extreme.report["unit"] == pytest.approx(4.0**power * A.max(), rel=3)
+
+
+def test_what_cannot_be_scaled_or_held_in_memory_is_refused():
+    seen = Observations.from_triplets([0, 1], [0, 1], [1e120, 2e120], (2, 2))
+    with pytest.raises(DataError, match="penalty does not follow; change the unit"):
+        complete(seen, "soft-impute", penalty=1.0)
+    with pytest.raises(DataError, match="change their unit"):
+        complete(Observations.from_triplets([0, 1], [0, 1], [1e200, 2.0], (2, 2)))
+    far = Observations.from_triplets([10**12], [0], [1.0])
+    with pytest.raises(DataError, match=r"needs at least 64,000 GB and this machine has [\d,]+ GB"):
+        complete(far)

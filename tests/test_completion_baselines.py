@@ -47,10 +47,10 @@ def cvx(seen, penalty=None, max_error=None, weights=None):
 def test_nuclear_norm_and_soft_impute_reach_the_minimum_that_cvxpy_finds(penalty):
     _, seen = seen_of(12, 9, 2, 0.6, 0.2, 0)
     M, objective = cvx(seen, penalty)
-    found = nuclear_norm(seen, penalty=penalty, gap=1e-9)
+    found = nuclear_norm(seen, penalty=penalty, tol=1e-9)
     assert found.report["objective"] == pytest.approx(objective, rel=1e-6)
     np.testing.assert_allclose(found.to_dense(), M, atol=2e-3)
-    soft = soft_impute(seen, penalty, center="none", tol=1e-9, sweeps=5000)
+    soft = soft_impute(seen, penalty, center="none", tol=1e-9, max_sweeps=5000)
     assert soft.report["objective"] == pytest.approx(objective, rel=1e-5)
     np.testing.assert_allclose(soft.to_dense(), M, atol=2e-2)
 
@@ -73,19 +73,19 @@ def test_weights_and_repeats_are_the_same_thing():
         seen.shape, duplicates="keep",
     )  # fmt: skip
     w = np.r_[np.full(5, 2.0), np.ones(len(seen) - 5)]
-    weighted = nuclear_norm(seen, penalty=0.5, weights=w, gap=1e-9)
-    repeated = nuclear_norm(twice, penalty=0.5, gap=1e-9)
+    weighted = nuclear_norm(seen, penalty=0.5, weights=w, tol=1e-9)
+    repeated = nuclear_norm(twice, penalty=0.5, tol=1e-9)
     M, _ = cvx(seen, 0.5, weights=w)
     np.testing.assert_allclose(weighted.to_dense(), repeated.to_dense(), atol=1e-6)
     np.testing.assert_allclose(weighted.to_dense(), M, atol=2e-3)
-    soft = soft_impute(twice, 0.5, center="none", tol=1e-9, sweeps=5000)
+    soft = soft_impute(twice, 0.5, center="none", tol=1e-9, max_sweeps=5000)
     np.testing.assert_allclose(soft.to_dense(), M, atol=1e-2)
 
 
 def test_the_gap_certifies_how_far_the_objective_is_from_the_minimum():
     _, seen = seen_of(15, 12, 2, 0.5, 0.2, 3)
-    best = nuclear_norm(seen, penalty=0.4, gap=1e-10).report["objective"]
-    rough = nuclear_norm(seen, penalty=0.4, gap=1e-2)
+    best = nuclear_norm(seen, penalty=0.4, tol=1e-10).report["objective"]
+    rough = nuclear_norm(seen, penalty=0.4, tol=1e-2)
     assert rough.certificate is not None
     assert (
         rough.report["objective"] - best
@@ -95,7 +95,7 @@ def test_the_gap_certifies_how_far_the_objective_is_from_the_minimum():
 
 def test_alternating_least_squares_is_a_stationary_point_of_its_objective():
     _, seen = seen_of(8, 6, 2, 0.8, 0.2, 4)
-    found = alternating_least_squares(seen, 2, 0.3, tol=1e-13, sweeps=3000)
+    found = alternating_least_squares(seen, 2, 0.3, tol=1e-13, max_sweeps=3000)
     m, n = seen.shape
 
     def objective(x):
@@ -113,8 +113,8 @@ def test_alternating_least_squares_is_a_stationary_point_of_its_objective():
 def test_alternating_least_squares_without_biases_matches_the_nuclear_norm():
     # |M|_* = min (|U|^2 + |V|^2) / 2: ridge factors of full rank minimise the nuclear norm problem
     _, seen = seen_of(9, 8, 2, 0.8, 0.2, 5)
-    found = alternating_least_squares(seen, 8, 0.6, biases=False, tol=1e-12, sweeps=3000)
-    exact = nuclear_norm(seen, penalty=0.6, gap=1e-9)
+    found = alternating_least_squares(seen, 8, 0.6, biases=False, tol=1e-12, max_sweeps=3000)
+    exact = nuclear_norm(seen, penalty=0.6, tol=1e-9)
     np.testing.assert_allclose(found.to_dense(), exact.to_dense(), atol=2e-3)
     assert found.row_offset is None
     assert found.offset == 0.0
@@ -124,9 +124,9 @@ def test_alternating_least_squares_without_biases_matches_the_nuclear_norm():
 def test_exact_recovery_of_an_exact_low_rank_matrix(method):
     A, seen = seen_of(60, 50, 3, 0.5, 0.0, 6)
     if method == "als":
-        found = alternating_least_squares(seen, 3, 1e-7, sweeps=2000, tol=1e-9)
+        found = alternating_least_squares(seen, 3, 1e-7, max_sweeps=2000, tol=1e-9)
     elif method == "isvd":
-        found = iterative_svd(seen, 3, sweeps=3000, tol=1e-8)
+        found = iterative_svd(seen, 3, max_sweeps=3000, tol=1e-8)
     else:
         found = optspace(seen, 3, tol=1e-10)
     assert np.linalg.norm(found.to_dense() - A) < 1e-3 * np.linalg.norm(A)
@@ -134,7 +134,7 @@ def test_exact_recovery_of_an_exact_low_rank_matrix(method):
 
 def test_iterative_svd_is_a_fixed_point_of_dense_filling():
     _, seen = seen_of(20, 15, 3, 0.7, 0.3, 7)
-    M = iterative_svd(seen, 2, sweeps=5000, tol=1e-10).to_dense()
+    M = iterative_svd(seen, 2, max_sweeps=5000, tol=1e-10).to_dense()
     X = seen.to_dense()
     U, s, V = np.linalg.svd(np.where(np.isnan(X), M, X), full_matrices=False)
     np.testing.assert_allclose((U[:, :2] * s[:2]) @ V[:2], M, atol=1e-5)
@@ -145,7 +145,7 @@ def test_optspace_finds_the_rank_and_a_stationary_fit():
     found = optspace(seen)
     assert found.rank == 3
     assert np.sqrt(np.mean((found.to_dense() - A) ** 2)) < 0.05
-    ridge = alternating_least_squares(seen, 3, 1e-6, biases=False, sweeps=2000, tol=1e-10)
+    ridge = alternating_least_squares(seen, 3, 1e-6, biases=False, max_sweeps=2000, tol=1e-10)
     residual = np.sqrt(np.mean((ridge.entries(seen.rows, seen.cols) - seen.values) ** 2))
     assert found.report["fit_rmse"] == pytest.approx(residual, rel=1e-3)
 
@@ -156,7 +156,7 @@ def test_penalties_chosen_on_held_out_entries_are_near_the_best():
     for find in (
         lambda p=None: soft_impute(seen, p, center="none"),
         lambda p=None: alternating_least_squares(seen, 3, p),
-        lambda p=None: nuclear_norm(seen, penalty=p, gap=1e-4),
+        lambda p=None: nuclear_norm(seen, penalty=p, tol=1e-4),
     ):
         chosen = find()
         error = np.sqrt(np.mean((chosen.to_dense() - A) ** 2))
@@ -169,7 +169,7 @@ def test_penalties_chosen_on_held_out_entries_are_near_the_best():
 
 def test_soft_impute_folds_its_own_rows_back_in():
     _, seen = seen_of(30, 20, 2, 0.7, 0.1, 10)
-    found = soft_impute(seen, 0.5, center="columns", tol=1e-9, sweeps=5000)
+    found = soft_impute(seen, 0.5, center="columns", tol=1e-9, max_sweeps=5000)
     again = found.fold_in(seen)
     np.testing.assert_allclose(again.to_dense(), found.to_dense(), atol=1e-3)
 

@@ -168,7 +168,7 @@ def test_auto_takes_rank_one_where_it_fits_better():
     A = np.outer(np.exp(rng.standard_normal(40)), np.exp(rng.standard_normal(30)))
     X = np.where(rng.random(A.shape) < 0.2, A * (1 + 0.01 * rng.standard_normal(A.shape)), np.nan)
     found = ew.complete(X)
-    assert found.report["method"] == "log-least-squares"
+    assert found.report["method"] == "rank-one"
     assert "rank one fits better" in found.report["reasons"][0]
     known = np.isfinite(found.to_dense())
     assert np.median(np.abs(found.to_dense() / A - 1)[known]) < 0.02
@@ -186,7 +186,7 @@ def test_auto_keeps_low_rank_and_reports():
     assert "conformal" in r["interval"]
     assert r["hints"] == []
     plain = ew.complete(X, calibrate=False)
-    assert plain.scores is None
+    assert plain.calibration is None
 
 
 def test_hints_name_the_better_command():

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import entrywise as ew
 from entrywise import metrics
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.results import Calibration
 
 
 def write(folder, name, text):
@@ -81,10 +82,12 @@ def test_columns_by_name_noise_and_wide_without_labels(tmp_path):
     seen = ew.read(path, row="b", col="a", value="c", noise="d")
     assert seen.row_labels == ("p", "q")
     np.testing.assert_array_equal(seen.noise, [0.1, 0.2])
-    plain = ew.read(write(tmp_path, "b.csv", "1,2\n3,\n"), layout="wide")
+    plain = ew.read(write(tmp_path, "b.csv", "1,2\n3,\n"), labels="none", header="no")
     assert plain.row_labels is None
     assert plain.shape == (2, 2)
-    assert ew.read(write(tmp_path, "c.csv", "p,q,r\n1,2,\n3,4,5\n")).col_labels == ("p", "q", "r")
+    path = write(tmp_path, "c.csv", "p,q,r\n1,2,\n3,4,5\n")
+    assert ew.read(path, labels="none").col_labels == ("p", "q", "r")
+    assert ew.read(path, labels="first").row_labels == ("1", "3")
 
 
 @pytest.mark.parametrize(
@@ -133,14 +136,17 @@ def test_wrong_options(tmp_path):
 
 def test_metrics():
     found = ew.LowRank(
-        np.ones((4, 1)), np.ones((5, 1)), scores=np.linspace(0.1, 1.0, 99), row_counts=np.arange(4)
+        np.ones((4, 1)),
+        np.ones((5, 1)),
+        calibration=Calibration(np.linspace(0.1, 1.0, 99)),
+        row_counts=np.arange(4),
     )
     truth = ew.Observations.from_triplets([0, 1, 2, 3], [0, 1, 2, 3], [1.0, 1.5, 3.0, 1.0], (4, 5))
     assert metrics.rmse(found, truth) == pytest.approx(np.sqrt((0.25 + 4) / 4))
     assert metrics.mae(found, truth) == pytest.approx(2.5 / 4)
     assert metrics.coverage(found, truth, 0.9) == 0.75
     np.testing.assert_array_equal(metrics.coverage_by_count(found, truth, 0.9), [1, 1, 0, 1])
-    assert metrics.mean_width(found, truth, 0.9) == pytest.approx(2 * found.scores[89])
+    assert metrics.mean_width(found, truth, 0.9) == pytest.approx(2 * found.calibration.scores[89])
     assert metrics.relative_error(found, 2 * np.ones((4, 5))) == pytest.approx(0.5)
     assert metrics.rmse(np.ones(3), [1.0, np.nan, 2.0]) == pytest.approx(np.sqrt(0.5))
     with pytest.raises(DataError, match="one shape"):

@@ -72,7 +72,7 @@ def test_row_weights_of_low_rank_are_repeated_rows():
     X = X / np.nanstd(X, axis=0)
     w = np.where(np.arange(40) % 3 == 0, 2.0, 1.0)
     order = np.repeat(np.arange(40), w.astype(int))
-    options = {"rank": 2, "tol": 1e-9, "sweeps": 400}
+    options = {"rank": 2, "tol": 1e-9, "max_sweeps": 400}
     one = low_rank(Observations.from_dense(X), row_weights=w, **options)
     many = low_rank(Observations.from_dense(X[order]), **options)
     assert np.abs(one.to_dense()[order] - many.to_dense()).max() < 0.02

@@ -36,7 +36,7 @@ class Dense:
             np.hstack([fit.left, ones[: fit.shape[0]]]),
             np.hstack([fit.right, ones[: fit.shape[1]]]),
         )
-        self.Cu, self.Cv = fit.row_cov.copy(), fit.col_cov.copy()
+        self.Cu, self.Cv = fit.posterior.rows.cov.copy(), fit.posterior.cols.cov.copy()
         self.s2 = fit.noise_variance + fit.lack_variance
 
 
@@ -201,7 +201,9 @@ def test_row_means_agree_with_the_dense_posterior(fitted):
     for i in range(12):
         open_ = np.flatnonzero(~known[i])
         s = V[open_].sum(axis=0)
-        expect = s @ fit.row_cov[i] @ s + sum(U[i] @ fit.col_cov[j] @ U[i] for j in open_)
+        expect = s @ fit.posterior.rows.cov[i] @ s + sum(
+            U[i] @ fit.posterior.cols.cov[j] @ U[i] for j in open_
+        )
         expect += len(open_) * (fit.noise_variance + fit.lack_variance)
         assert variance[i] == pytest.approx(expect / 81, rel=1e-8)
 

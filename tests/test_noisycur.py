@@ -18,8 +18,8 @@ from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
 from entrywise.oracles import MatrixOracle, TwoCostOracle
 from entrywise.queries import Prices
-from entrywise.reproduce._twocost import contests, error, played, synthetic
-from entrywise.results import Corrected, LowRank
+from entrywise.reproduce._noisycur import contests, error, played, synthetic
+from entrywise.results import Corrected, Lines, LowRank, Posterior
 from entrywise.run import Run
 
 NOISE = {"column": 0.2, "entry": 0.05}
@@ -561,12 +561,13 @@ def test_rivals_refuse_bad_input(make, words):
 
 def test_corrected_results_agree_with_themselves_and_survive_saving(tmp_path):
     rng = np.random.default_rng(0)
+    flat = Lines.point(np.zeros(3), np.eye(3))
     found = LowRank(
         rng.standard_normal((6, 2)),
         rng.standard_normal((5, 2)),
         np.ones(6),
         np.arange(5.0),
-        lack_variance=0.4,
+        posterior=Posterior(flat, flat, lack_variance=0.4),
     )
     seen = ew.Observations.from_triplets(
         [5, 0, 3], [1, 4, 2], [9.0, 8.0, 7.0], (6, 5), noise=np.array([0.0, 0.2, 5.0])

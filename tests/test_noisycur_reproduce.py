@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from entrywise.reproduce import noisycur
-from entrywise.reproduce._twocost import (
+from entrywise.reproduce._noisycur import (
     LOW_HIGH,
     contests,
     error,

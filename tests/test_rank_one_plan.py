@@ -7,7 +7,7 @@ import pytest
 
 import entrywise as ew
 from entrywise.active.rank_one import next_entries, rank_one
-from entrywise.exceptions import ParameterError
+from entrywise.exceptions import DataError, ParameterError
 from entrywise.gallery import random_rank_one
 from entrywise.oracles import FunctionOracle, MatrixOracle
 
@@ -42,7 +42,7 @@ def test_leverage_beats_random_revealing():
             ours[next_entries(O.from_dense(np.where(ours, seen, np.nan)), 4)] = True
         errors = [
             np.linalg.norm(
-                ew.passive.log_least_squares(O.from_dense(np.where(k, seen, np.nan))).to_dense() - A
+                ew.passive.rank_one(O.from_dense(np.where(k, seen, np.nan))).to_dense() - A
             )
             for k in (ours, mask)
         ]
@@ -140,3 +140,19 @@ def test_next_entries_says_when_there_is_nothing_to_ask():
 def test_bad_parameters_are_refused(params, words):
     with pytest.raises(ParameterError, match=words):
         rank_one(**params)
+
+
+def test_one_odd_answer_is_named_and_the_answers_before_it_still_count():
+    A = np.outer(np.arange(1.0, 7.0), np.arange(2.0, 7.0))
+    A[3, 2] = 1e160
+    with pytest.raises(DataError, match=r"1e\+160 at \(3, 2\)") as caught:
+        ew.play(rank_one((6, 5), extra=20, rng=0), MatrixOracle(A))
+    assert caught.value.run is not None
+
+
+def test_an_error_in_the_entries_units_ends_it_whatever_their_scale():
+    A = 1000.0 * np.outer(np.linspace(1, 2, 10), np.linspace(1, 3, 10))
+    oracle = MatrixOracle(A, noise=10.0, rng=0)
+    found = ew.play(rank_one((10, 10), max_error=70.0, noise=10.0, rng=0), oracle)
+    assert found.certificates[1].value <= 70.0
+    assert 19 < found.cost < 100

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entrywise.active import stochastic_nystrom
+from entrywise.active import literal_stochastic_nystrom, stochastic_nystrom
 from entrywise.active.pairs.tally import (
     CHUNK,
     Tally,
@@ -257,7 +257,7 @@ def test_prices_decide_how_many_pulls():
         stochastic_nystrom(
             2, rank=1, budget=3.0, prices=Prices(entry=[[1.0, 2.0], [2.0, 1.0]]), rng=0
         )
-    assert pulls_for(0.3, Prices(entry=0.1), "x") == 3
+    assert pulls_for(2, Prices(entry=0.1), 0.3, False, "x") == 3
 
 
 def test_failed_answers_are_left_out():
@@ -303,11 +303,8 @@ def test_coins_outside_0_and_1_are_refused():
         {"n": 5, "budget": -1},
         {"n": 5, "budget": float("nan")},
         {"n": 5, "budget": 5, "noise": -1.0},
-        {"n": 5, "budget": 5, "delta": 0.0},
-        {"n": 5, "budget": 5, "theta": 1.0},
-        {"n": 5, "rank": 2, "epsilon": 0.1, "noise": 0.1},
-        {"n": 5, "rank": 6, "epsilon": 0.1},
-        {"n": 5, "rank": 2, "epsilon": -0.1},
+        {"n": 5, "budget": 1e300},
+        {"n": 5, "budget": 5, "prices": Prices(entry=np.ones((5, 5)))},
     ],
 )
 def test_bad_parameters_are_refused_at_once(params):
@@ -315,10 +312,26 @@ def test_bad_parameters_are_refused_at_once(params):
         stochastic_nystrom(**params, rng=0)
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"n": 0, "epsilon": 0.1},
+        {"n": 5, "rank": 2, "epsilon": 0.1, "delta": 0.0},
+        {"n": 5, "rank": 6, "epsilon": 0.1},
+        {"n": 5, "rank": 2, "epsilon": -0.1},
+        {"n": 5, "rank": 2, "epsilon": 1e-300},
+        {"n": 5, "rank": 2},
+    ],
+)
+def test_bad_parameters_of_the_literal_algorithm_are_refused_at_once(params):
+    with pytest.raises(ParameterError):
+        literal_stochastic_nystrom(**params, rng=0)
+
+
 def test_literal_algorithm_warns_of_its_cost_and_drops_nothing():
     L = pair_losses("synthetic", 30, 2)
     with pytest.warns(UserWarning, match="needs at least"):
-        plan = stochastic_nystrom(30, rank=2, epsilon=0.1, budget=30_000, rng=0)
+        plan = literal_stochastic_nystrom(30, rank=2, epsilon=0.1, budget=30_000, rng=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = play(plan, BernoulliOracle(L, rng=0))
@@ -332,7 +345,7 @@ def test_literal_algorithm_warns_of_its_cost_and_drops_nothing():
 def test_literal_algorithm_keeps_its_promise_where_it_can_end():
     L = np.array([[0.9, 0.0, 0.45], [0.0, 0.8, 0.4], [0.45, 0.4, 0.425]])  # rank 2, columns 0 and 1
     oracle = BernoulliOracle(L, rng=1)
-    plan = stochastic_nystrom(3, rank=2, epsilon=0.9, delta=0.2, theta=0.02, rng=0)
+    plan = literal_stochastic_nystrom(3, rank=2, epsilon=0.9, delta=0.2, theta=0.02, rng=0)
     found = play(plan, oracle)
     assert found.status == "finished"
     assert found.pivots.tolist() == [0, 1]

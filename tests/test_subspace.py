@@ -125,7 +125,7 @@ def test_the_row_of_the_method_table_works():
     found = row.load()(getattr(gallery, row.problem)(0), **row.example)
     assert found.captured(sample_law("flat", 10, 2, 0).moments) > 0.9
     with pytest.raises(ParameterError, match="does not complete"):
-        ew.complete(gallery.seen_samples(0), method="partial-pca", n_components=2)
+        ew.complete(gallery.seen_samples(0), method="partial-pca", rank=2)
 
 
 def test_sums_are_saved_and_loaded(tmp_path):
@@ -312,7 +312,7 @@ def test_bad_input_is_told():
     with pytest.raises(ParameterError, match=r"1\.\.3 for 4 attributes, got 4"):
         partial_pca(X, 4)
     for k in (0, -1, 9, 1.5):
-        with pytest.raises(ParameterError, match="n_components"):
+        with pytest.raises(ParameterError, match="rank"):
             partial_pca(X, k)
     with pytest.raises(
         NotIdentifiable, match=r"attribute 2 was never seen; observe it or leave it out"
@@ -370,11 +370,11 @@ def test_constant_columns_and_unseen_pairs_are_no_harm():
     assert np.abs(found.components[:, 5]).max() < 1e-12
     X[:250, 0], X[250:, 1] = np.nan, np.nan
     found = partial_pca(X, 2)
-    assert found.report["pairs never seen together"] == 1
+    assert found.report["pairs_never_seen_together"] == 1
     assert np.isfinite(found.components).all()
     short = X.copy()
     short[:7, 1:] = np.nan
-    assert partial_pca(short, 2).report["samples with fewer than two attributes"] == 7
+    assert partial_pca(short, 2).report["samples_with_fewer_than_two_attributes"] == 7
 
 
 def test_inputs_are_left_alone():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import entrywise as ew
-from entrywise.active import bandit_subspace, subspace
+from entrywise.active import bandit_subspace, literal_bandit_subspace, subspace
 from entrywise.active.subspaces.bandit import draw_pairs, pair_estimate
 from entrywise.active.subspaces.subspace import _draw
 from entrywise.bounds import subspace as bounds
@@ -107,15 +107,13 @@ def test_literal_mbeg_learns_and_carries_theorem_7():
     m = 3 * bounds.mbeg_minimum(5, 2)
     X = law.draw(m, np.random.default_rng(0))
     top = ew.play(
-        bandit_subspace(5, 1, samples=m, schedule="theorem", output="top", rng=0), MatrixOracle(X)
+        literal_bandit_subspace(5, rank=1, samples=m, output="top", rng=0), MatrixOracle(X)
     )
     assert law.excess(top.components) < 0.05
     assert top.certificate.value == pytest.approx(math.sqrt(8 * 7 * math.log(5) / (2 * m)))
-    drawn = ew.play(bandit_subspace(5, 1, samples=m, schedule="theorem", rng=0), MatrixOracle(X))
+    drawn = ew.play(literal_bandit_subspace(5, rank=1, samples=m, rng=0), MatrixOracle(X))
     assert drawn.components.shape == (1, 5)
-    big = ew.play(
-        bandit_subspace(5, 1, samples=m, schedule="theorem", rng=0), MatrixOracle(3.0 * X)
-    )
+    big = ew.play(literal_bandit_subspace(5, rank=1, samples=m, rng=0), MatrixOracle(3.0 * X))
     assert big.certificate.vacuous
     assert big.certificate.checked == ()
 
@@ -124,7 +122,7 @@ def test_practical_mbeg_finds_a_line_at_any_scale():
     law = sample_law("few", 12, 1, seed=2)
     X = law.draw(6000, np.random.default_rng(1))
     found = [
-        ew.play(bandit_subspace(12, 1, per_sample=4, samples=6000, rng=5), StreamOracle(c * X))
+        ew.play(bandit_subspace(12, rank=1, per_sample=4, samples=6000, rng=5), StreamOracle(c * X))
         for c in (1.0, 1e6)
     ]
     assert found[0].captured(law.moments) > 0.97
@@ -136,7 +134,7 @@ def test_practical_mbeg_finds_a_line_at_any_scale():
 
 def test_mbeg_looks_at_no_more_than_r_attributes_a_sample():
     oracle = MatrixOracle(np.random.default_rng(0).standard_normal((300, 5)))
-    run = Run(bandit_subspace(5, 2, per_sample=4, samples=300, updates=30, rng=0))
+    run = Run(bandit_subspace(5, rank=2, per_sample=4, samples=300, updates=30, rng=0))
     while not run.finished:
         batch = run.ask()
         assert np.bincount(batch.rows - batch.rows.min()).max() <= 4
@@ -157,7 +155,8 @@ def test_chosen_attributes_beat_uniform_ones(kind, bar):
         loss = [
             law.excess(
                 ew.play(
-                    subspace(40, 2, per_sample=2, budget=16_000, floor=f, rng=seed), MatrixOracle(X)
+                    subspace(40, rank=2, per_sample=2, budget=16_000, floor=f, rng=seed),
+                    MatrixOracle(X),
                 ).components
             )
             for f in (0.2, 1.0)
@@ -173,7 +172,7 @@ def test_a_single_attribute_is_found_in_d_over_r_looks():
         for seed in range(10):
             m = 3 * d // 2
             X = law.draw(m, np.random.default_rng(seed))
-            found = ew.play(subspace(d, 1, per_sample=4, samples=m, rng=seed), MatrixOracle(X))
+            found = ew.play(subspace(d, rank=1, per_sample=4, samples=m, rng=seed), MatrixOracle(X))
             wins += law.excess(found.components) < 1e-9
         assert wins >= 9
 
@@ -184,7 +183,7 @@ def test_prices_steer_the_looks_and_the_budget_holds():
     X = law.draw(20_000, np.random.default_rng(1))
     price = np.r_[np.full(5, 1.0), np.full(5, 16.0)]
     prices = ew.Prices(entry=price[None, :])
-    plan = subspace(d, 2, per_sample=3, budget=20_000.0, prices=prices, rng=0)
+    plan = subspace(d, rank=2, per_sample=3, budget=20_000.0, prices=prices, rng=0)
     assert plan.shape == (None, d)
     found = ew.play(plan, MatrixOracle(X))
     assert 0.98 * 20_000 <= found.cost <= 20_000
@@ -193,7 +192,7 @@ def test_prices_steer_the_looks_and_the_budget_holds():
     assert looks[:5].mean() > 1.8 * looks[5:].mean()
     assert found.captured(law.moments) > 0.98
     free = ew.play(
-        subspace(d, 2, per_sample=3, samples=1000, budget=20_000.0, rng=0), MatrixOracle(X)
+        subspace(d, rank=2, per_sample=3, samples=1000, budget=20_000.0, rng=0), MatrixOracle(X)
     )
     assert free.cost == 3000.0
 
@@ -203,16 +202,16 @@ def test_failed_looks_are_left_out():
     X = law.draw(3000, np.random.default_rng(0))
     rng = np.random.default_rng(5)
     oracle = FunctionOracle(lambda i, j: None if rng.random() < 0.3 else X[i, j])
-    found = ew.play(subspace(8, 2, per_sample=4, samples=3000, rng=0), oracle)
+    found = ew.play(subspace(8, rank=2, per_sample=4, samples=3000, rng=0), oracle)
     assert found.captured(law.moments) > 0.98
-    assert 0.65 < found.report["attributes seen"] / 12_000 < 0.75
+    assert 0.65 < found.report["attributes_seen"] / 12_000 < 0.75
 
 
 def test_centred_looks_find_the_subspace_about_the_mean():
     law = sample_law("flat", 10, 2, seed=1)
     X = law.draw(6000, np.random.default_rng(0)) + np.linspace(-5, 5, 10)
     found = ew.play(
-        subspace(10, 2, per_sample=4, samples=6000, center=True, rng=0), MatrixOracle(X)
+        subspace(10, rank=2, per_sample=4, samples=6000, center=True, rng=0), MatrixOracle(X)
     )
     assert found.captured(law.moments) > 0.99
     np.testing.assert_allclose(found.mean, np.linspace(-5, 5, 10), atol=0.1)
@@ -231,7 +230,10 @@ def test_drawing_without_replacement_follows_the_weights():
 
 
 def test_nothing_bought_still_gives_a_subspace():
-    for plan in (subspace(6, 2, samples=100, rng=0), bandit_subspace(6, 2, samples=100, rng=0)):
+    for plan in (
+        subspace(6, rank=2, samples=100, rng=0),
+        bandit_subspace(6, rank=2, samples=100, rng=0),
+    ):
         found = Run(plan).exhaust()
         assert found.status == "exhausted"
         np.testing.assert_allclose(found.components @ found.components.T, np.eye(2), atol=1e-12)
@@ -239,7 +241,10 @@ def test_nothing_bought_still_gives_a_subspace():
 
 def test_zero_samples_give_a_subspace():
     zeros = MatrixOracle(np.zeros((200, 6)))
-    for plan in (subspace(6, 2, samples=200, rng=0), bandit_subspace(6, 2, samples=200, rng=0)):
+    for plan in (
+        subspace(6, rank=2, samples=200, rng=0),
+        bandit_subspace(6, rank=2, samples=200, rng=0),
+    ):
         found = ew.play(plan, zeros)
         assert np.all(found.explained_variance == 0)
 
@@ -247,31 +252,33 @@ def test_zero_samples_give_a_subspace():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: subspace(5, 5, samples=9), "k=5 and d=5"),
-        (lambda: subspace(5, 0, samples=9), "k=0"),
-        (lambda: subspace(5, 2, per_sample=1, samples=9), "cannot tell directions apart"),
-        (lambda: subspace(5, 2, per_sample=6, samples=9), r"2\.\.5, got 6"),
-        (lambda: subspace(5, 2), "give budget or samples"),
-        (lambda: subspace(5, 2, samples=0), "at least 1"),
-        (lambda: subspace(5, 2, budget=3.0), "at least one sample of 4 attributes, 4"),
-        (lambda: subspace(5, 2, budget=float("nan")), "budget"),
-        (lambda: subspace(5, 2, samples=9, floor=1.5), "floor"),
-        (lambda: subspace(5, 2, samples=9, epochs=0), "epochs"),
-        (lambda: bandit_subspace(5, 5, samples=9), "k=5 and d=5"),
-        (lambda: bandit_subspace(5, 2, per_sample=3, samples=9), "even"),
-        (lambda: bandit_subspace(5, 2), "give budget or samples"),
-        (lambda: bandit_subspace(5, 2, budget=1.0), "at least one sample"),
-        (lambda: bandit_subspace(5, 2, samples=0), "at least 1"),
+        (lambda: subspace(5, rank=5, samples=9), "rank=5 and d=5"),
+        (lambda: subspace(5, rank=0, samples=9), "rank=0"),
+        (lambda: subspace(5, rank=2, per_sample=1, samples=9), "cannot tell directions apart"),
+        (lambda: subspace(5, rank=2, per_sample=6, samples=9), r"2\.\.5, got 6"),
+        (lambda: subspace(5, rank=2), "give budget or samples"),
+        (lambda: subspace(5, rank=2, samples=0), "at least 1"),
+        (lambda: subspace(5, rank=2, budget=3.0), "at least one sample of 4 attributes, 4"),
+        (lambda: subspace(5, rank=2, budget=float("nan")), "budget"),
+        (lambda: subspace(5, rank=2, samples=9, floor=1.5), "floor"),
+        (lambda: subspace(5, rank=2, samples=9, rounds=0), "rounds"),
+        (lambda: bandit_subspace(5, rank=5, samples=9), "rank=5 and d=5"),
+        (lambda: bandit_subspace(5, rank=2, per_sample=3, samples=9), "even"),
+        (lambda: bandit_subspace(5, rank=2), "give budget or samples"),
+        (lambda: bandit_subspace(5, rank=2, budget=1.0), "at least one sample"),
+        (lambda: bandit_subspace(5, rank=2, samples=0), "at least 1"),
         (
-            lambda: bandit_subspace(5, 2, samples=9, schedule="theorem"),
+            lambda: literal_bandit_subspace(5, rank=2, samples=9),
             "Theorem 7 needs at least 575",
         ),
-        (lambda: bandit_subspace(5, 2, samples=9, schedule="x"), "schedule"),
-        (lambda: bandit_subspace(5, 2, samples=9, output="x"), "output"),
-        (lambda: bandit_subspace(5, 2, samples=9, eta=-1.0), "eta"),
-        (lambda: bandit_subspace(5, 2, samples=9, alpha=2.0), "alpha"),
-        (lambda: bandit_subspace(5, 2, samples=9, updates=0), "updates"),
-        (lambda: bandit_subspace(5, 2, samples=9, max_square=0.0), "max_square"),
+        (lambda: bandit_subspace(5, 2, samples=9, rank=2), "give the dimension as rank="),
+        (lambda: bandit_subspace(5, rank=2, budget=1e300), "fit in memory"),
+        (lambda: subspace(5, rank=2, budget=1e300), "fit in memory"),
+        (lambda: bandit_subspace(5, rank=2, samples=9, output="x"), "output"),
+        (lambda: bandit_subspace(5, rank=2, samples=9, eta=-1.0), "eta"),
+        (lambda: bandit_subspace(5, rank=2, samples=9, alpha=2.0), "alpha"),
+        (lambda: bandit_subspace(5, rank=2, samples=9, updates=0), "updates"),
+        (lambda: bandit_subspace(5, rank=2, samples=9, max_square=0.0), "max_square"),
     ],
 )
 def test_plans_refuse_at_once(make, message):

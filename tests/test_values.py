@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -309,3 +310,56 @@ def test_a_plan_starts_alike_every_time():
     assert made.shape == (10**9, 10**9)
     with pytest.raises(ParameterError, match="keeps no checkpoints"):
         made.start(resume=Checkpoint({}))
+
+
+def test_observations_are_shown_in_one_line():
+    seen = ew.Observations.from_triplets([0, 1], [1, 2], [1.0, 2.0], (2, 3))
+    assert repr(seen) == "Observations(2 x 3, 2 known)"
+    named = ew.Observations.from_triplets([0], [1], [1.0], row_labels=["a"], col_labels=["x", "y"])
+    assert repr(named) == "Observations(1 x 2, 1 known, labelled)"
+
+
+def test_entries_of_a_matrix_with_more_cells_than_numbers_stay_apart():
+    # with n = 2**33, row 2**31 begins at 2**64: the same number as row 0
+    rows, cols = [0, 2**31, 2**31], [5, 5, 5]
+    shape = (2**33, 2**33)
+    apart = ew.Observations.from_triplets(rows[:2], cols[:2], [1.0, 2.0], shape)
+    assert apart.values.tolist() == [1.0, 2.0]
+    with pytest.raises(DataError, match=r"entry .2147483648, 5. is listed 2 times"):
+        ew.Observations.from_triplets(rows, cols, [1.0, 2.0, 3.0], shape)
+    merged = ew.Observations.from_triplets(rows, cols, [1.0, 2.0, 4.0], shape, duplicates="mean")
+    assert list(zip(merged.rows, merged.values, strict=True)) == [(0, 1.0), (2**31, 3.0)]
+    mirrored = ew.Observations.from_triplets([0, 2**31], [2**31, 0], [1.0, 1.0], shape)
+    assert mirrored.is_symmetric
+    assert not apart.is_symmetric
+
+
+@given(st.lists(st.floats(-1e308, 1e308), min_size=2, max_size=6))
+def test_means_of_repeated_entries_never_overflow(values):
+    zeros = np.zeros(len(values), int)
+    seen = ew.Observations.from_triplets(
+        zeros, zeros, values, (1, 1), duplicates="mean", noise=np.full(len(values), 1e200)
+    )
+    parts = [x / len(values) for x in values]
+    size = max(map(abs, values))
+    assert seen.values[0] / max(size, 1.0) == pytest.approx(
+        math.fsum(parts) / max(size, 1.0), abs=1e-12
+    )
+    assert seen.noise_array()[0] == pytest.approx(1e200 / np.sqrt(len(values)))
+
+
+def test_ordinary_values_have_no_unit_and_extreme_ones_a_power_of_four():
+    def unit(*values, noise=None):
+        return ew.Observations(
+            np.arange(len(values)), [0] * len(values), values, (9, 1), noise
+        ).unit
+
+    for ordinary in ((0.0,), (1.0, -1e100), (1e-100, 0.0), (3e-50, 7.0)):
+        assert unit(*ordinary) == 1.0
+    for size in (1e-140, 1e-101, 1e101, 1e149):
+        mantissa, exponent = np.frexp(unit(size, -size / 7))
+        assert (mantissa, (exponent - 1) % 2) == (0.5, 0)
+        assert 0.25 <= size / unit(size) <= 4.0
+    for bad, noise in ((1e151, None), (1e-151, None), (1.0, 1e200)):
+        with pytest.raises(DataError, match="change their unit"):
+            unit(bad, noise=noise)

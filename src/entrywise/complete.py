@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.intervals import conformal
 from entrywise.observations import Observations
+from entrywise.passive.low_rank import low_rank
+from entrywise.passive.rank_one import rank_one
 from entrywise.results import LowRank
-from entrywise.types import Array, Seed
+from entrywise.types import Array, Seed, generator
 
 MARGIN = 0.98  # rank one must have at most this share of low_rank's held-out error to be chosen
-FOLDS = 5  # below 500 observations, methods are compared by so many folds
+FEW = 500  # observations below which methods are compared by folds instead of on one tenth
+FOLDS = 5
+IN_UNITS = ("penalty", "max_error", "weights", "low", "high", "start")  # in the unit of the values
+LINE_BYTES = 48  # least that a line takes at rank 0, its covariance not counted; measured
+ENTRY_BYTES = 40  # least that a known entry takes; measured
+COPIES = 2  # of a line's covariance while the components are turned
+CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def complete(
@@ -32,7 +45,7 @@ def complete(
     ----------
     observations : Observations, array with NaN, scipy sparse matrix, or long dataframe
     method : str
-        ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``log-least-squares``,
+        ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``rank-one``,
         ``soft-impute``, ... ``auto`` fits :func:`~entrywise.passive.low_rank` and, where the fit finds at most two
         components, the rank-one fit too, and takes the one with the smaller error on held-out entries.
     calibrate : bool
@@ -48,6 +61,7 @@ def complete(
         ``report`` has ``method`` and ``reasons``; ``shape``, ``known``, ``share``, ``components``; ``empty_rows`` and
         ``empty_cols`` (lines with nothing known: their entries are the prior's); ``rank``, ``noise``,
         ``held_out_rmse`` beside ``bias_rmse`` (what row and column biases alone would have); ``interval``; ``hints``.
+        Values beyond 1e-100..1e100 are completed in a ``unit`` that the report then names and its numbers are in.
 
     Examples
     --------
@@ -61,18 +75,50 @@ def complete(
     seen = as_observations(observations)
     if not len(seen):
         raise DataError("complete needs at least one known entry, got none")
-    generator = np.random.default_rng(rng)
+    check_memory(seen, int(params.get("rank") or 0))
+    unit = seen.unit
+    if unit != 1.0:
+        told = next((name for name in IN_UNITS if params.get(name) is not None), None)
+        if told is not None:
+            raise DataError(
+                f"values as large as {np.abs(seen.values).max():g} are completed in another unit, which {told} does not "
+                "follow; change the unit of both"
+            )
+        seen = seen.scaled(1.0 / unit)
+    draws = generator(rng)
     if method == "auto":
-        found, reasons = _auto(seen, generator, calibrate, progress, params)
+        found, reasons = _auto(seen, draws, calibrate, progress, params)
     else:
-        found, reasons = (
-            _named(seen, method, generator, calibrate, progress, params),
-            ["asked for by name"],
+        found = _named(seen, method, draws, calibrate, progress, params)
+        reasons = ["asked for by name"]
+    report = {**summary(seen), **found.report, "reasons": reasons, "hints": hints(seen)}
+    if unit != 1.0:
+        found, report["unit"] = found.scaled(unit), unit
+    return replace(found, report=report)
+
+
+def check_memory(seen: Observations, rank: int = 0) -> None:
+    """Refuse a shape of which not even the factors fit into this machine's memory."""
+    q = rank + 1
+    lines = sum(seen.shape)
+    need = lines * (LINE_BYTES + COPIES * 8 * q * q) + ENTRY_BYTES * len(seen)
+    have = _memory()
+    if need > have:
+        m, n = seen.shape
+        raise DataError(
+            f"completing {m} x {n} from {len(seen)} known entries needs at least {need / 1e9:,.0f} GB and this machine has "
+            f"{have / 1e9:,.0f} GB; number the rows and columns that occur one after the other, or label them"
         )
-    facts = summary(seen)
-    return replace(
-        found, report={**facts, **found.report, "reasons": reasons, "hints": hints(seen)}
-    )
+
+
+def _memory() -> float:
+    """Return the bytes of memory that we may use: the machine's, or the control group's if that is less."""
+    have = float("inf")
+    if hasattr(os, "sysconf"):
+        have = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
+        have = min(have, float(CGROUP.read_text()))
+    return have
 
 
 def as_observations(data: Any) -> Observations:
@@ -142,30 +188,23 @@ def _auto(
     progress: Any,
     params: dict[str, Any],
 ) -> tuple[LowRank, list[str]]:
-    from entrywise.passive import low_rank
-
-    m, n = seen.shape
+    """Return the better of low-rank and rank one, and why."""
     found = _calibrated(seen, low_rank, rng, calibrate, {**params, "progress": progress})
-    reasons = [
-        f"low-rank found {found.rank} component{'s' if found.rank != 1 else ''} beside the biases"
-    ]
+    plural = "s" if found.rank != 1 else ""
+    reasons = [f"low-rank found {found.rank} component{plural} beside the biases"]
     constant = float(np.ptp(seen.values)) == 0
-    if found.rank > 2 or min(m, n) < 2 or constant or params or len(seen) < 5:
+    if found.rank > 2 or min(seen.shape) < 2 or constant or params or len(seen) < 5:
         return found, reasons
-    try:
-        from entrywise.passive.log_least_squares import log_least_squares
-    except ImportError:  # pragma: no cover
-        return found, reasons
-    errors = compare(seen, (low_rank, _without_words(log_least_squares)), rng)
+    errors = compare(seen, (low_rank, _without_words(rank_one)), rng)
     if errors is None:
         return found, [*reasons, "too few linked entries to try rank one"]
     general, one = errors
     words = f"held-out error {general:.4g} with low-rank, {one:.4g} with rank one"
-    if one < MARGIN * general:
-        rank_one = log_least_squares(seen)
-        report = {**rank_one.report, "method": "log-least-squares", "rank": 1, "held_out_rmse": one}
-        return replace(rank_one, report=report), [f"rank one fits better: {words}"]
-    return found, [*reasons, words]
+    if one >= MARGIN * general:
+        return found, [*reasons, words]
+    products = rank_one(seen)
+    report = {**products.report, "method": "rank-one", "rank": 1, "held_out_rmse": one}
+    return replace(products, report=report), [f"rank one fits better: {words}"]
 
 
 def compare(
@@ -175,13 +214,15 @@ def compare(
 
     Only entries that every method completes are counted; None when fewer than five, or half, are.
     """
-    folds = FOLDS if len(seen) < 500 else 1
+    few = len(seen) < FEW
     order = rng.permutation(len(seen))
-    size = len(seen) // FOLDS if folds > 1 else len(seen) // 10
+    size = len(seen) // (FOLDS if few else 10)
+    starts = [f * size for f in range(FOLDS if few else 1)]
     squares: list[Array] = []
-    for f in range(folds):
+    for start in starts:
+        last = few and start == starts[-1]
         held = np.zeros(len(seen), bool)
-        held[order[f * size : (f + 1) * size if f < folds - 1 or folds == 1 else len(seen)]] = True
+        held[order[start : None if last else start + size]] = True
         kept, test = seen.take(~held), seen.take(held)
         try:
             guesses = np.stack([fit(kept).entries(test.rows, test.cols) for fit in fits])
@@ -206,9 +247,6 @@ def _calibrated(
     calibrate: bool,
     params: dict[str, Any],
 ) -> LowRank:
-    from entrywise.intervals import conformal
-    from entrywise.passive import low_rank
-
     if not calibrate:
         return fit(seen, **params)
     found = conformal(seen, fit, rng=rng, **params)
@@ -229,41 +267,43 @@ def _named(
     progress: Any,
     params: dict[str, Any],
 ) -> LowRank:
-    import inspect
-
+    """Return the completion by the method of this name."""
     from entrywise.methods import get
 
     row = get(method, "passive")
     fit = row.load()
-    takes = inspect.signature(fit).parameters
-    unknown = [name for name in params if name not in takes]
-    if unknown:
-        raise ParameterError(
-            f"{row.name} takes no parameter {unknown[0]!r}; it takes {', '.join(list(takes)[1:])}"
-        )
-    required = [
-        p.name for p in list(takes.values())[1:] if p.default is p.empty and p.name not in params
-    ]
-    if required:
-        raise ParameterError(f"{row.name} needs {', '.join(required)}; give it")
-    if progress is not None and "progress" in takes:
-        params = {**params, "progress": progress}
+    params = _checked(row.name, fit, params, progress)
     if row.name == "low-rank":
         found = _calibrated(seen, fit, rng, calibrate, params)
-    else:
-        found = fit(seen, **params)
-        if not isinstance(found, LowRank):
-            raise ParameterError(
-                f"{row.name} does not complete a matrix; use low-rank, soft-impute or another that does"
-            )
-        if calibrate and type(found) is LowRank:  # others bring their own intervals
-            from entrywise.intervals import conformal
+        return replace(found, report={**found.report, "method": row.name})
+    found = fit(seen, **params)
+    if not isinstance(found, LowRank):
+        raise ParameterError(
+            f"{row.name} does not complete a matrix; use low-rank, soft-impute or another that does"
+        )
+    report = {**found.report, "method": row.name}
+    if calibrate and type(found) is LowRank:  # others bring their own intervals
+        trial = conformal(seen, fit, refit=False, rng=rng, **params)
+        told = ("held_out", "held_out_rmse", "interval")
+        report |= {key: trial.report[key] for key in told if key in trial.report}
+        found = replace(found, calibration=trial.calibration)
+    return replace(found, report=report)
 
-            trial = conformal(seen, fit, refit=False, rng=rng, **params)
-            kept = {
-                k: trial.report[k]
-                for k in ("held_out", "held_out_rmse", "interval")
-                if k in trial.report
-            }
-            found = replace(found, scores=trial.scores, report={**found.report, **kept})
-    return replace(found, report={**found.report, "method": row.name})
+
+def _checked(
+    name: str, fit: Callable[..., Any], params: dict[str, Any], progress: Any
+) -> dict[str, Any]:
+    """Return the parameters that a method gets; refuse those it does not take and ask for those it needs."""
+    takes = inspect.signature(fit).parameters
+    others = list(takes.values())[1:]
+    unknown = [given for given in params if given not in takes]
+    if unknown:
+        raise ParameterError(
+            f"{name} takes no parameter {unknown[0]!r}; it takes {', '.join(p.name for p in others)}"
+        )
+    required = [p.name for p in others if p.default is p.empty and p.name not in params]
+    if required:
+        raise ParameterError(f"{name} needs {', '.join(required)}; give it")
+    if progress is not None and "progress" in takes:
+        return {**params, "progress": progress}
+    return params

@@ -20,14 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.exceptions import ParameterError
+from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
-from entrywise.results import LowRank
-from entrywise.types import Array, Indices, Seed
+from entrywise.results import Calibration, LowRank
+from entrywise.types import Array, Indices, Seed, generator
 
 FEWEST = 20  # held-out entries below which nothing is calibrated
 FOLDS = 5  # most fits to calibrate with, when one tenth is few
+FEWEST_BY_COUNT = 200  # held-out entries below which rows are not corrected by their counts
+DRAWN_TO_ONE = 50.0  # scores of the common size added to each group of rows
+TINY = np.finfo(float).tiny
 
 
 def conformal(
@@ -62,9 +65,9 @@ def conformal(
     Returns
     -------
     LowRank
-        With ``scores``; ``report`` has ``held_out``, ``held_out_rmse`` and ``interval``, which says how the intervals
-        are made. With fewer than 20 entries to hold out nothing is calibrated: the intervals are the model's Gaussian
-        ones, and the report says so.
+        With ``calibration``; ``report`` has ``held_out``, ``held_out_rmse`` and ``interval``, which says how the intervals
+        are made. With fewer than 20 entries to hold out the intervals are the model's Gaussian ones; a completer that has
+        none is calibrated on all observations, each fifth foretold by the others. The report says which, or ``none``.
 
     References
     ----------
@@ -85,32 +88,24 @@ def conformal(
     """
     if not 0 < share < 1:
         raise ParameterError(f"share of conformal must be above 0 and below 1, got {share}")
-    generator = np.random.default_rng(rng)
     held = min(round(share * len(observations)), most)
+    draws = generator(rng)
     if held < FEWEST:
-        found = completer(observations, **params)
-        how = f"Gaussian: {len(observations)} observations are too few to hold out {FEWEST} and calibrate"
-        return replace(found, report={**found.report, "held_out": 0, "interval": how})
-    folds = min(FOLDS, -(-most // held), len(observations) // held) if refit else 1
-    order = generator.permutation(len(observations))
-    fits: list[LowRank] = []
-    tests: list[Observations] = []
-    for f in range(folds):
-        out = np.zeros(len(observations), bool)
-        out[order[f * held : (f + 1) * held]] = True
-        kept = observations.take(~out)
-        fixed = {"rank": fits[0].rank} if fits and completer is low_rank else {}
-        fits.append(completer(kept, **{**params, **fixed}))
-        tests.append(observations.take(out))
+        return _calibrate_few(observations, completer, draws, params)
+    order = draws.permutation(len(observations))
+    folds = 1
+    if refit:
+        folds = min(FOLDS, -(-most // held), len(observations) // held)
+    parts = [order[f * held : (f + 1) * held] for f in range(folds)]
+    fits, tests = _held_out(observations, completer, parts, params)
     if not refit:
         return calibrate(fits[0], tests[0], normalised=normalised)
-    again = params | ({"start": fits[0], "rank": fits[0].rank} if completer is low_rank else {})
+    again = params
+    if completer is low_rank:
+        again = params | {"start": fits[0], "rank": fits[0].rank}
     final = completer(observations, **again)
     if not normalised:
-        fits, final = (
-            [replace(f, row_cov=None, col_cov=None) for f in fits],
-            replace(final, row_cov=None, col_cov=None),
-        )
+        fits, final = [_as_point(f) for f in fits], _as_point(final)
     return _calibrate(final, fits, tests)
 
 
@@ -121,7 +116,7 @@ def calibrate(found: LowRank, held_out: Observations, *, normalised: bool = True
             f"held-out observations must have shape {found.shape}, got {held_out.shape}"
         )
     if not normalised:
-        found = replace(found, row_cov=None, col_cov=None)
+        found = _as_point(found)
     return _calibrate(found, [found], [held_out])
 
 
@@ -129,43 +124,97 @@ def scores_of(found: LowRank, held_out: Observations) -> Array:
     """Return the scores of held-out observations: distances in standard deviations of an answer."""
     noise = None if held_out.noise is None else held_out.noise_array()
     spread = found.deviation(held_out.rows, held_out.cols, "answer", noise)
-    scores = np.abs(held_out.values - found.entries(held_out.rows, held_out.cols))
-    return np.asarray(scores / np.maximum(spread, np.finfo(float).tiny))
+    return np.asarray(np.abs(_errors(found, held_out)) / np.maximum(spread, TINY))
+
+
+def _held_out(
+    seen: Observations,
+    completer: Callable[..., LowRank],
+    parts: list[Indices],
+    params: dict[str, Any],
+) -> tuple[list[LowRank], list[Observations]]:
+    """Return a fit without each of the parts, and the parts; low_rank keeps the rank that it first found."""
+    fits: list[LowRank] = []
+    tests: list[Observations] = []
+    for part in parts:
+        out = np.zeros(len(seen), bool)
+        out[part] = True
+        fixed = {"rank": fits[0].rank} if fits and completer is low_rank else {}
+        fits.append(completer(seen.take(~out), **{**params, **fixed}))
+        tests.append(seen.take(out))
+    return fits, tests
+
+
+def _calibrate_few(
+    seen: Observations,
+    completer: Callable[..., LowRank],
+    rng: np.random.Generator,
+    params: dict[str, Any],
+) -> LowRank:
+    """Return the fit of few observations: with its own Gaussian intervals, else each fifth foretold by the others.
+
+    What has neither, one observation or parts that cannot be completed, says in its report that there are no intervals.
+    """
+    found = completer(seen, **params)
+    few = f"{len(seen)} observations are too few to hold out {FEWEST} and calibrate"
+    if found.has_variance or type(found) is not LowRank:  # others bring their own
+        return _reported(found, held_out=0, interval=f"Gaussian: {few}")
+    if len(seen) < 2:
+        return _reported(found, held_out=0, interval=f"none: {few}")
+    try:
+        parts = np.array_split(rng.permutation(len(seen)), min(FOLDS, len(seen)))
+        fits, tests = _held_out(seen, completer, parts, params)
+    except DataError:
+        return _reported(found, held_out=0, interval=f"none: {few}")
+    return _calibrate(found, fits, tests)
 
 
 def _calibrate(final: LowRank, fits: list[LowRank], tests: list[Observations]) -> LowRank:
     """Return `final` with the scores that each fit has on its test."""
-    plain = [replace(f, count_edges=None, count_factors=None) for f in fits]
-    scores = np.concatenate([scores_of(f, t) for f, t in zip(plain, tests, strict=True)])
-    errors = np.concatenate(
-        [t.values - f.entries(t.rows, t.cols) for f, t in zip(plain, tests, strict=True)]
-    )
-    edges, factors = None, None
-    if all(f.row_counts is not None for f in fits) and len(scores) >= 200:
-        counts = np.concatenate([f.row_counts[t.rows] for f, t in zip(fits, tests, strict=True)])  # type: ignore[index]
-        edges, factors, group = _by_count(np.asarray(fits[0].row_counts), counts, scores)
-        scores = scores / factors[group]
-    kind = "variance-normalised" if final.row_cov is not None else "split"
-    kind += "" if len(fits) == 1 else f" conformal, {len(fits)} folds,"
-    report = {
-        **final.report,
-        "held_out": len(scores),
-        "held_out_rmse": float(np.sqrt(np.mean(errors**2))) if len(errors) else float("nan"),
-        "interval": f"{kind}{' conformal' if len(fits) == 1 else ''} on {len(scores)} held-out entries",
-    }
-    return replace(
-        final, scores=np.sort(scores), count_edges=edges, count_factors=factors, report=report
+    plain = [replace(f, calibration=None) for f in fits]
+    pairs = list(zip(plain, tests, strict=True))
+    scores = np.concatenate([scores_of(f, t) for f, t in pairs])
+    errors = np.concatenate([_errors(f, t) for f, t in pairs])
+    calibration = Calibration(np.sort(scores))
+    counts = [f.row_counts[t.rows] for f, t in pairs if f.row_counts is not None]
+    if len(counts) == len(pairs) and len(scores) >= FEWEST_BY_COUNT:
+        of_rows = np.asarray(fits[0].row_counts)
+        calibration = _by_count(of_rows, np.concatenate(counts), scores)
+    kind = "variance-normalised" if final.has_variance else "split"
+    folds = "" if len(fits) == 1 else f", {len(fits)} folds,"
+    return _reported(
+        replace(final, calibration=calibration),
+        held_out=len(scores),
+        held_out_rmse=float(np.sqrt(np.mean(errors**2))) if len(errors) else float("nan"),
+        interval=f"{kind} conformal{folds} on {len(scores)} held-out entries",
     )
 
 
-def _by_count(of_rows: Indices, counts: Indices, scores: Array) -> tuple[Array, Array, Indices]:
-    """Return where the quarters of rows part by their counts, the scores' relative size in each, and each score's quarter.
+def _by_count(of_rows: Indices, counts: Indices, scores: Array) -> Calibration:
+    """Return the scores corrected in the quarters of rows with few, more, ... observations, and the corrections.
 
-    Sizes are root mean squares, drawn to one as if fifty more scores of the common size had been seen.
+    A correction is the scores' root mean square relative to that of all, drawn to one as if fifty more scores of the
+    common size had been seen.
     """
     edges = np.unique(np.quantile(of_rows, [0.25, 0.5, 0.75]).astype(np.float64))
     group = np.searchsorted(edges, counts, side="right")
-    common = max(float(np.mean(scores**2)), np.finfo(float).tiny)
-    squares = np.bincount(group, scores**2, minlength=len(edges) + 1) + 50.0 * common
-    factors = np.sqrt(squares / (np.bincount(group, minlength=len(edges) + 1) + 50.0) / common)
-    return edges, factors, group
+    common = max(float(np.mean(scores**2)), TINY)
+    squares = np.bincount(group, scores**2, minlength=len(edges) + 1) + DRAWN_TO_ONE * common
+    sizes = np.bincount(group, minlength=len(edges) + 1) + DRAWN_TO_ONE
+    factors = np.sqrt(squares / sizes / common)
+    return Calibration(np.sort(scores / factors[group]), edges, factors)
+
+
+def _errors(found: LowRank, held_out: Observations) -> Array:
+    return held_out.values - found.entries(held_out.rows, held_out.cols)
+
+
+def _as_point(found: LowRank) -> LowRank:
+    """Return the fit without its variances: scores are then plain distances."""
+    if found.posterior is None:
+        return found
+    return replace(found, posterior=found.posterior.as_point())
+
+
+def _reported(found: LowRank, **facts: Any) -> LowRank:
+    return replace(found, report={**found.report, **facts})

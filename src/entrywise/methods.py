@@ -60,212 +60,478 @@ class Method:
 METHODS: tuple[Method, ...] = (
     # passive: the entries are given
     Method(
-        "low-rank", "passive.low_rank:low_rank", "passive", "Lim, Teh 2007, extended",
-        "a posterior variance for every entry; with intervals.conformal, coverage on exchangeable held-out entries",
-        {}, "known_entries",
+        name="low-rank",
+        home="passive.low_rank:low_rank",
+        room="passive",
+        paper="Lim, Teh 2007, extended",
+        guarantee=(
+            "a posterior variance for every entry; with intervals.conformal, coverage on "
+            "exchangeable held-out entries"
+        ),
+        problem="known_entries",
     ),
     Method(
-        "soft-impute", "passive.soft_impute:soft_impute", "passive", "Hastie, Mazumder, Lee, Zadeh 2015, Algorithm 3.1",
-        "the minimiser of squared error plus nuclear norm", {"penalty": 1.0}, "known_entries",
+        name="soft-impute",
+        home="passive.soft_impute:soft_impute",
+        room="passive",
+        paper="Hastie, Mazumder, Lee, Zadeh 2015, Algorithm 3.1",
+        guarantee="the minimiser of squared error plus nuclear norm",
+        example={"penalty": 1.0},
+        problem="known_entries",
     ),
     Method(
-        "nuclear-norm", "passive.nuclear_norm:nuclear_norm", "passive", "Candès, Plan 2010; Toh, Yun 2010",
-        "the minimiser, to a certified duality gap", {"penalty": 1.0}, "known_entries",
+        name="nuclear-norm",
+        home="passive.nuclear_norm:nuclear_norm",
+        room="passive",
+        paper="Candès, Plan 2010; Toh, Yun 2010",
+        guarantee="the minimiser, to a certified duality gap",
+        example={"penalty": 1.0},
+        problem="known_entries",
     ),
     Method(
-        "iterative-svd", "passive.iterative_svd:iterative_svd", "passive", "Troyanskaya et al. 2001",
-        "a fixed point of filling and truncating", {"rank": 2}, "known_entries",
+        name="iterative-svd",
+        home="passive.iterative_svd:iterative_svd",
+        room="passive",
+        paper="Troyanskaya et al. 2001",
+        guarantee="a fixed point of filling and truncating",
+        example={"rank": 2},
+        problem="known_entries",
     ),
     Method(
-        "optspace", "passive.optspace:optspace", "passive", "Keshavan, Montanari, Oh 2010",
-        "exact from O(n r log n) entries of an incoherent matrix without noise", {"rank": 2}, "known_entries",
+        name="optspace",
+        home="passive.optspace:optspace",
+        room="passive",
+        paper="Keshavan, Montanari, Oh 2010",
+        guarantee="exact from O(n r log n) entries of an incoherent matrix without noise",
+        example={"rank": 2},
+        problem="known_entries",
     ),
     Method(
-        "alternating-least-squares", "passive.alternating_least_squares:alternating_least_squares", "passive",
-        "Zhou, Wilkinson, Schreiber, Pan 2008", "a stationary point of the ridge-penalised squared error",
-        {"rank": 2, "penalty": 0.1}, "known_entries",
+        name="alternating-least-squares",
+        home="passive.alternating_least_squares:alternating_least_squares",
+        room="passive",
+        paper="Zhou, Wilkinson, Schreiber, Pan 2008",
+        guarantee="a stationary point of the ridge-penalised squared error",
+        example={"rank": 2, "penalty": 0.1},
+        problem="known_entries",
     ),
     Method(
-        "rank-one", "passive.log_least_squares:log_least_squares", "passive", "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1, refined",
-        "minimax for small noise; entries that nothing determines stay NaN", {}, "multiplicative_table",
+        name="rank-one",
+        home="passive.rank_one:rank_one",
+        room="passive",
+        paper="Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1, refined",
+        guarantee="minimax for small noise; entries that nothing determines stay NaN",
+        problem="multiplicative_table",
     ),
     Method(
-        "log-least-squares", "passive.log_least_squares:log_least_squares", "passive",
-        "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1", "the same as rank-one", {}, "multiplicative_table",
+        name="log-least-squares",
+        home="passive.log_least_squares:log_least_squares",
+        room="passive",
+        paper="Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1",
+        guarantee="minimax for small noise; rank-one goes on from it to the least squared error",
+        problem="multiplicative_table",
     ),
     Method(
-        "projected-eigenvector", "passive.projected_eigenvector:projected_eigenvector", "passive",
-        "Hendrickx, Olshevsky, Saligrama 2020, Algorithm 2", "error polynomial in the disturbance, given bounds on the entries",
-        {"low": 0.05, "high": 20.0}, "multiplicative_table",
+        name="projected-eigenvector",
+        home="passive.projected_eigenvector:projected_eigenvector",
+        room="passive",
+        paper="Hendrickx, Olshevsky, Saligrama 2020, Algorithm 2",
+        guarantee="error polynomial in the disturbance, given bounds on the entries",
+        example={"low": 0.05, "high": 20.0},
+        problem="multiplicative_table",
     ),
     Method(
-        "propagation", "passive.propagation:propagation", "passive", "Bonald, Combes 2017",
-        "exact without noise: the baseline", {}, "multiplicative_table",
+        name="propagation",
+        home="passive.propagation:propagation",
+        room="passive",
+        paper="Bonald, Combes 2017",
+        guarantee="exact without noise: the baseline",
+        problem="multiplicative_table",
     ),
     Method(
-        "alternating-minimization", "passive.alternating_minimization:alternating_minimization", "passive", "Li, Liang, Risteski 2016",
-        "a stationary point of the squared error: the baseline", {}, "multiplicative_table",
+        name="alternating-minimization",
+        home="passive.alternating_minimization:alternating_minimization",
+        room="passive",
+        paper="Li, Liang, Risteski 2016",
+        guarantee="a stationary point of the squared error: the baseline",
+        problem="multiplicative_table",
     ),
     Method(
-        "partial-pca", "passive.partial_pca:partial_pca", "passive", "Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 1",
-        "no bias under masks that do not look at the values; expected excess (d/r) sqrt(k/m) (Corollary 3)",
-        {"n_components": 2}, "seen_samples",
+        name="partial-pca",
+        home="passive.partial_pca:partial_pca",
+        room="passive",
+        paper="Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 1",
+        guarantee=(
+            "no bias under masks that do not look at the values; expected excess (d/r) "
+            "sqrt(k/m) (Corollary 3)"
+        ),
+        example={"rank": 2},
+        problem="seen_samples",
     ),
     # active: we choose and pay
     Method(
-        "adaptive-nystrom", "active.nystrom.adaptive:adaptive_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
-        "exact for rank r after n (r + 1) - r (r + 1) / 2 entries; the residual diagonal certifies the rest",
-        {"n": 12, "rng": 0}, "psd_oracle",
+        name="adaptive-nystrom",
+        home="active.nystrom.adaptive:adaptive_nystrom",
+        room="active",
+        paper="Bhargava, Ganti, Nowak 2017, Algorithm 3.2, the least explained column first",
+        guarantee=(
+            "exact for rank r after n (r + 1) - r (r + 1) / 2 entries; the residual "
+            "diagonal certifies the rest"
+        ),
+        example={"n": 12, "rng": 0},
+        problem="psd_oracle",
     ),
     Method(
-        "stochastic-nystrom", "active.nystrom.stochastic:stochastic_nystrom", "active", "Bhargava, Ganti, Nowak 2017, Algorithm 4.1",
-        "spends its budget to the last answer; with epsilon and delta, every entry within epsilon (Theorem 4.3)",
-        {"n": 12, "rank": 2, "budget": 600, "rng": 0}, "coin_oracle",
+        name="literal-adaptive-nystrom",
+        home="active.nystrom.literal_adaptive:literal_adaptive_nystrom",
+        room="active",
+        paper="Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
+        guarantee=(
+            "exact for rank r after n (r + 1) - r (r + 1) / 2 entries (Theorem 3.2), without noise"
+        ),
+        example={"n": 12},
+        problem="psd_oracle",
     ),
     Method(
-        "noisy-cur", "active.two_cost.noisy_cur:noisy_cur", "active", "Hu, Gittens, Magdon-Ismail 2021, with the split it leaves open",
-        "never above its budget; a posterior for every entry; exact from r columns and r entries in the others without noise",
-        {"shape": (12, 10), "prices": Prices(column=4), "noise": {"column": 0.2, "entry": 0.05}, "budget": 70, "rng": 0},
-        "two_cost_oracle",
+        name="stochastic-nystrom",
+        home="active.nystrom.stochastic:stochastic_nystrom",
+        room="active",
+        paper="Bhargava, Ganti, Nowak 2017, Algorithm 4.1, made to end",
+        guarantee="spends its budget to the last answer; no bound",
+        example={"n": 12, "rank": 2, "budget": 600, "rng": 0},
+        problem="coin_oracle",
     ),
     Method(
-        "literal-noisy-cur", "active.two_cost.literal:literal_noisy_cur", "active", "Hu, Gittens, Magdon-Ismail 2021, Algorithm 1",
-        "its Theorem 1, vacuous at the budgets at which it is used: the baseline",
-        {"shape": (12, 10), "prices": Prices(column=4), "columns": 5, "budget": 70, "rng": 0}, "two_cost_oracle",
+        name="literal-stochastic-nystrom",
+        home="active.nystrom.literal_stochastic:literal_stochastic_nystrom",
+        room="active",
+        paper="Bhargava, Ganti, Nowak 2017, Algorithm 4.1",
+        guarantee=(
+            "every entry within epsilon with probability 1 - delta (Theorem 4.3), at "
+            "millions of answers: the baseline"
+        ),
+        example={"n": 12, "rank": 2, "epsilon": 0.9, "budget": 600, "rng": 0},
+        problem="coin_oracle",
     ),
     Method(
-        "cur-plus", "active.two_cost.cur_plus:cur_plus", "active", "Xu, Jin, Zhou 2015",
-        "exact without noise from O(r log r) columns and rows: the baseline",
-        {"shape": (12, 10), "prices": Prices(column=4), "columns": 3, "rank": 2, "budget": 70, "rng": 0}, "two_cost_oracle",
+        name="noisy-cur",
+        home="active.two_cost.noisy_cur:noisy_cur",
+        room="active",
+        paper="Hu, Gittens, Magdon-Ismail 2021, with the split it leaves open",
+        guarantee=(
+            "never above its budget; a posterior for every entry; exact from r columns and "
+            "r entries in the others without noise"
+        ),
+        example={
+            "shape": (12, 10),
+            "prices": Prices(column=4),
+            "noise": {"column": 0.2, "entry": 0.05},
+            "budget": 70,
+            "rng": 0,
+        },
+        problem="two_cost_oracle",
     ),
     Method(
-        "two-phase", "active.two_cost.two_phase:two_phase", "active", "Chen, Bhojanapalli, Sanghavi, Ward 2014, Algorithm 1",
-        "exact without noise from O((m + n) r log^2 (m + n)) entries, coherent or not: the baseline",
-        {"shape": (12, 10), "budget": 70, "rank": 2, "rng": 0}, "two_cost_oracle",
+        name="literal-noisy-cur",
+        home="active.two_cost.literal:literal_noisy_cur",
+        room="active",
+        paper="Hu, Gittens, Magdon-Ismail 2021, Algorithm 1",
+        guarantee="its Theorem 1, vacuous at the budgets at which it is used: the baseline",
+        example={
+            "shape": (12, 10),
+            "prices": Prices(column=4),
+            "columns": 5,
+            "budget": 70,
+            "rng": 0,
+        },
+        problem="two_cost_oracle",
     ),
     Method(
-        "split-nuclear-norm", "active.two_cost.split_nuclear_norm:split_nuclear_norm", "active", "Hu, Gittens, Magdon-Ismail 2021, eq. (5)",
-        "none: the baseline",
-        {"shape": (12, 10), "prices": Prices(column=4), "columns": 5, "noise": {"column": 0.2, "entry": 0.05}, "budget": 70, "rng": 0},
-        "two_cost_oracle",
+        name="cur-plus",
+        home="active.two_cost.cur_plus:cur_plus",
+        room="active",
+        paper="Xu, Jin, Zhou 2015",
+        guarantee="exact without noise from O(r log r) columns and rows: the baseline",
+        example={
+            "shape": (12, 10),
+            "prices": Prices(column=4),
+            "columns": 3,
+            "rank": 2,
+            "budget": 70,
+            "rng": 0,
+        },
+        problem="two_cost_oracle",
     ),
     Method(
-        "best-pair", "apply.pairs:best_pair", "active", "Bhargava, Ganti, Nowak 2017, Section 5",
-        "an upper end for the loss of the pair it names; exact after n (r + 1) questions without noise",
-        {"n_items": 12, "budget": 600, "rng": 0}, "coin_oracle",
+        name="two-phase",
+        home="active.two_cost.two_phase:two_phase",
+        room="active",
+        paper="Chen, Bhojanapalli, Sanghavi, Ward 2014, Algorithm 1",
+        guarantee=(
+            "exact without noise from O((m + n) r log^2 (m + n)) entries, coherent or not: "
+            "the baseline"
+        ),
+        example={"shape": (12, 10), "budget": 70, "rank": 2, "rng": 0},
+        problem="two_cost_oracle",
     ),
     Method(
-        "sequential-halving", "active.pairs.halving:sequential_halving", "active", "Karnin, Koren, Somekh 2013",
-        "the smallest entry with a chance of error that falls exponentially in the budget",
-        {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+        name="split-nuclear-norm",
+        home="active.two_cost.split_nuclear_norm:split_nuclear_norm",
+        room="active",
+        paper="Hu, Gittens, Magdon-Ismail 2021, eq. (5)",
+        guarantee="none: the baseline",
+        example={
+            "shape": (12, 10),
+            "prices": Prices(column=4),
+            "columns": 5,
+            "noise": {"column": 0.2, "entry": 0.05},
+            "budget": 70,
+            "rng": 0,
+        },
+        problem="two_cost_oracle",
     ),
     Method(
-        "uniform-pairs", "active.pairs.uniform:uniform_pairs", "active", "Bhargava, Ganti, Nowak 2017, Section 6 (Naive)",
-        "none: the baseline", {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+        name="best-pair",
+        home="apply.pairs:best_pair",
+        room="active",
+        paper="Bhargava, Ganti, Nowak 2017, Section 5",
+        guarantee=(
+            "an upper end for the loss of the pair it names; exact after n (r + 1) "
+            "questions without noise"
+        ),
+        example={"n_items": 12, "budget": 600, "rng": 0},
+        problem="coin_oracle",
     ),
     Method(
-        "successive-elimination", "active.pairs.elimination:successive_elimination", "active", "Even-Dar, Mannor, Mansour 2006",
-        "the smallest entry with probability 1 - delta when it ends before its budget",
-        {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+        name="sequential-halving",
+        home="active.pairs.halving:sequential_halving",
+        room="active",
+        paper="Karnin, Koren, Somekh 2013",
+        guarantee=(
+            "the smallest entry with a chance of error that falls exponentially in the budget"
+        ),
+        example={"n": 12, "budget": 600, "rng": 0},
+        problem="coin_oracle",
     ),
     Method(
-        "median-elimination", "active.pairs.elimination:median_elimination", "active", "Even-Dar, Mannor, Mansour 2006",
-        "a pair within epsilon of the best with probability 1 - delta", {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+        name="uniform-pairs",
+        home="active.pairs.uniform:uniform_pairs",
+        room="active",
+        paper="Bhargava, Ganti, Nowak 2017, Section 6 (Naive)",
+        guarantee="none: the baseline",
+        example={"n": 12, "budget": 600, "rng": 0},
+        problem="coin_oracle",
     ),
     Method(
-        "lil-ucb", "active.pairs.lil_ucb:lil_ucb", "active", "Jamieson, Malloy, Nowak, Bubeck 2014",
-        "the smallest entry with high probability when it stops by itself", {"n": 12, "budget": 600, "rng": 0}, "coin_oracle",
+        name="successive-elimination",
+        home="active.pairs.elimination:successive_elimination",
+        room="active",
+        paper="Even-Dar, Mannor, Mansour 2006",
+        guarantee="the smallest entry with probability 1 - delta when it ends before its budget",
+        example={"n": 12, "budget": 600, "rng": 0},
+        problem="coin_oracle",
     ),
     Method(
-        "subspace", "active.subspaces.subspace:subspace", "active", "Neyman 1934; open question of Gonen et al. 2016, section 4",
-        "within a few percent of uniform looking on flat laws, 4 to 40 times less excess where few attributes matter; no bound",
-        {"d": 10, "k": 2, "per_sample": 3, "samples": 60, "epochs": 4, "rng": 0}, "stream_oracle",
+        name="median-elimination",
+        home="active.pairs.elimination:median_elimination",
+        room="active",
+        paper="Even-Dar, Mannor, Mansour 2006",
+        guarantee="a pair within epsilon of the best with probability 1 - delta",
+        example={"n": 12, "budget": 600, "rng": 0},
+        problem="coin_oracle",
     ),
     Method(
-        "bandit-subspace", "active.subspaces.bandit:bandit_subspace", "active", "Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2",
-        "expected excess sqrt(8 k^2 (d + r) log d / (r m)) with schedule=theorem (Theorem 7)",
-        {"d": 10, "k": 2, "samples": 120, "updates": 12, "rng": 0}, "stream_oracle",
+        name="lil-ucb",
+        home="active.pairs.lil_ucb:lil_ucb",
+        room="active",
+        paper="Jamieson, Malloy, Nowak, Bubeck 2014",
+        guarantee="the smallest entry with high probability when it stops by itself",
+        example={"n": 12, "budget": 600, "rng": 0},
+        problem="coin_oracle",
     ),
     Method(
-        "rank-one", "active.rank_one:rank_one", "active", "Hendrickx, Olshevsky, Saligrama 2020; the rule is ours",
-        "everything determined after m + n - 1 entries; then the entry of largest leverage",
-        {"shape": (8, 6), "extra": 12, "rng": 0}, "multiplicative_oracle",
+        name="subspace",
+        home="active.subspaces.subspace:subspace",
+        room="active",
+        paper="Neyman 1934; open question of Gonen et al. 2016, section 4",
+        guarantee=(
+            "within a few percent of uniform looking on flat laws, 4 to 40 times less "
+            "excess where few attributes matter; no bound"
+        ),
+        example={"d": 10, "rank": 2, "per_sample": 3, "samples": 60, "rounds": 4, "rng": 0},
+        problem="stream_oracle",
+    ),
+    Method(
+        name="bandit-subspace",
+        home="active.subspaces.bandit:bandit_subspace",
+        room="active",
+        paper="Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2, with larger steps",
+        guarantee="none: the baseline",
+        example={"d": 10, "rank": 2, "samples": 120, "updates": 12, "rng": 0},
+        problem="stream_oracle",
+    ),
+    Method(
+        name="literal-bandit-subspace",
+        home="active.subspaces.literal_bandit:literal_bandit_subspace",
+        room="active",
+        paper="Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2",
+        guarantee="expected excess sqrt(8 k^2 (d + r) log d / (r m)) (Theorem 7)",
+        example={"d": 3, "rank": 1, "samples": 180, "rng": 0},
+        problem="stream_oracle",
+    ),
+    Method(
+        name="rank-one",
+        home="active.rank_one:rank_one",
+        room="active",
+        paper="Hendrickx, Olshevsky, Saligrama 2020; the rule is ours",
+        guarantee=(
+            "everything determined after m + n - 1 entries; then the entry of largest leverage"
+        ),
+        example={"shape": (8, 6), "extra": 12, "rng": 0},
+        problem="multiplicative_oracle",
     ),
     # online: nature chooses
     Method(
-        "auto", "online.majority:auto", "online", "Littlestone, Warmuth 1994, over the learners below",
-        "at most 2.41 times the mistakes of its best expert, plus 3.48 ln of their number",
-        {}, "binary_trials",
+        name="auto",
+        home="online.majority:auto",
+        room="online",
+        paper="Littlestone, Warmuth 1994, over the learners below",
+        guarantee=(
+            "at most 2.41 times the mistakes of its best expert, plus 3.48 ln of their number"
+        ),
+        problem="binary_trials",
     ),
     Method(
-        "matrix-winnow", "online.winnow:MatrixWinnow", "online", "Herbster, Pasteris, Pontil 2016, Algorithm 1",
-        "at most 3.55 (m + n) log(m + n) / gamma^2 mistakes on labels of margin gamma",
-        {"gamma": 0.577}, "binary_trials",
+        name="matrix-winnow",
+        home="online.winnow:MatrixWinnow",
+        room="online",
+        paper="Herbster, Pasteris, Pontil 2016, Algorithm 1",
+        guarantee="at most 3.55 (m + n) log(m + n) / gamma^2 mistakes on labels of margin gamma",
+        example={"gamma": 0.577},
+        problem="binary_trials",
     ),
     Method(
-        "doubling", "online.doubling:Doubling", "online", "Herbster, Pasteris, Pontil 2016, Corollary 3.2",
-        "at most 12 times the bound of Matrix Winnow at the best rate",
-        {}, "binary_trials",
+        name="doubling",
+        home="online.doubling:Doubling",
+        room="online",
+        paper="Herbster, Pasteris, Pontil 2016, Corollary 3.2",
+        guarantee="at most 12 times the bound of Matrix Winnow at the best rate",
+        problem="binary_trials",
     ),
     Method(
-        "symmetric-winnow", "online.symmetric:SymmetricWinnow", "online", "Hazan, Kale, Shalev-Shwartz 2012, without projection",
-        "usually the fewest mistakes of a single learner; no bound",
-        {}, "binary_trials",
+        name="symmetric-winnow",
+        home="online.symmetric:SymmetricWinnow",
+        room="online",
+        paper="Hazan, Kale, Shalev-Shwartz 2012, without projection",
+        guarantee="usually the fewest mistakes of a single learner; no bound",
+        problem="binary_trials",
     ),
     Method(
-        "hazan", "online.hazan:HazanKaleShalevShwartz", "online", "Hazan, Kale, Shalev-Shwartz 2012, Algorithm 1",
-        "regret of order sqrt(max-norm (m + n) log(m + n) T); small sizes",
-        {"shape": (8, 9)}, "binary_trials",
+        name="hazan",
+        home="online.hazan:HazanKaleShalevShwartz",
+        room="online",
+        paper="Hazan, Kale, Shalev-Shwartz 2012, Algorithm 1",
+        guarantee="regret of order sqrt(max-norm (m + n) log(m + n) T); small sizes",
+        example={"shape": (8, 9)},
+        problem="binary_trials",
     ),
     Method(
-        "row-column-majority", "online.row_column:RowColumnMajority", "online", "folklore",
-        "none: a baseline", {}, "binary_trials",
+        name="row-column-majority",
+        home="online.row_column:RowColumnMajority",
+        room="online",
+        paper="folklore",
+        guarantee="none: a baseline",
+        problem="binary_trials",
     ),
     Method(
-        "goldman-warmuth", "online.goldman_warmuth:GoldmanWarmuth", "online", "Goldman, Warmuth 1993",
-        "at most k n + m sqrt(3 n log2 k) mistakes on k kinds of rows", {}, "binary_trials",
+        name="goldman-warmuth",
+        home="online.goldman_warmuth:GoldmanWarmuth",
+        room="online",
+        paper="Goldman, Warmuth 1993",
+        guarantee="at most k n + m sqrt(3 n log2 k) mistakes on k kinds of rows",
+        problem="binary_trials",
     ),
     Method(
-        "online-factorization", "online.factorization:OnlineFactorization", "online", "folklore: stochastic gradients",
-        "none: a baseline", {"rank": 2, "replay": 2}, "binary_trials",
+        name="online-factorization",
+        home="online.factorization:OnlineFactorization",
+        room="online",
+        paper="folklore: stochastic gradients",
+        guarantee="none: a baseline",
+        example={"rank": 2, "replay": 2},
+        problem="binary_trials",
     ),
     Method(
-        "most-informative", "active.cells.most_informative:most_informative", "active", "greedy fall of posterior variance per price",
-        "with a blind reserve, intervals that stay valid although the rule chose the cells; no bound on the error",
-        {"shape": (14, 10), "budget": 90, "rank": 2, "reserve": 0.1, "rng": 0}, "cells_oracle",
+        name="most-informative",
+        home="active.cells.most_informative:most_informative",
+        room="active",
+        paper="greedy fall of posterior variance per price",
+        guarantee=(
+            "with a blind reserve, intervals that stay valid although the rule chose the "
+            "cells; no bound on the error"
+        ),
+        example={"shape": (14, 10), "budget": 90, "rank": 2, "reserve": 0.1, "rng": 0},
+        problem="cells_oracle",
     ),
     Method(
-        "row-scores", "active.cells.row_scores:row_scores", "active", "Neyman 1934, on common columns and an empirical-Bayes fit",
-        "never above its budget; intervals of row means measured to cover on five boards, no bound",
-        {"shape": (14, 10), "budget": 90, "rng": 0}, "cells_oracle",
+        name="row-scores",
+        home="active.cells.row_scores:row_scores",
+        room="active",
+        paper="Neyman 1934, on common columns and an empirical-Bayes fit",
+        guarantee=(
+            "never above its budget; intervals of row means measured to cover on five boards, no bound"
+        ),
+        example={"shape": (14, 10), "budget": 90, "rng": 0},
+        problem="cells_oracle",
     ),
     Method(
-        "top-two", "active.cells.top_two:top_two", "active", "Russo 2016, on row means",
-        "names the best row with a posterior probability", {"shape": (14, 10), "budget": 90, "rng": 0}, "cells_oracle",
+        name="top-two",
+        home="active.cells.top_two:top_two",
+        room="active",
+        paper="Russo 2016, on row means",
+        guarantee="names the best row with a posterior probability",
+        example={"shape": (14, 10), "budget": 90, "rng": 0},
+        problem="cells_oracle",
     ),
     Method(
-        "ucb-e", "active.cells.ucb_e:ucb_e", "active", "Audibert, Bubeck, Munos 2010; Zhou et al. 2025",
-        "the baseline for naming the best row", {"shape": (14, 10), "budget": 60, "batch": 3, "rng": 0}, "cells_oracle",
+        name="ucb-e",
+        home="active.cells.ucb_e:ucb_e",
+        room="active",
+        paper="Audibert, Bubeck, Munos 2010; Zhou et al. 2025",
+        guarantee="the baseline for naming the best row",
+        example={"shape": (14, 10), "budget": 60, "batch": 3, "rng": 0},
+        problem="cells_oracle",
     ),
-)  # fmt: skip
+)
+
+# Stored studies speak the words of their day. MOVED: a plan that was chosen by a parameter of another one, with the
+# value that chose it (ANY: whatever is not None). RENAMED: parameters as they are called now, None where they went.
+ANY: Any = object()
+MOVED: Mapping[tuple[str, str, Any], str] = {
+    ("adaptive-nystrom", "order", "given"): "literal-adaptive-nystrom",
+    ("stochastic-nystrom", "epsilon", ANY): "literal-stochastic-nystrom",
+    ("bandit-subspace", "schedule", "theorem"): "literal-bandit-subspace",
+}
+RENAMED: Mapping[str, Mapping[str, str | None]] = {
+    "literal-adaptive-nystrom": {"order": None, "block": None, "rng": None},
+    "literal-stochastic-nystrom": {"noise": None, "ask_diagonal": None},
+    "stochastic-nystrom": {"epsilon": None, "delta": None, "theta": None},
+    "subspace": {"k": "rank", "epochs": "rounds"},
+    "bandit-subspace": {"k": "rank", "schedule": None},
+    "literal-bandit-subspace": {"k": "rank", "schedule": None},
+}
 
 _BY_NAME = {method.name: method for method in reversed(METHODS)}
-_BY_ROOM = {
-    (method.room, method.name): method for method in METHODS
-}  # rank-one is passive and active
+_BY_ROOM = {(method.room, method.name): method for method in METHODS}  # rank-one is in two
 
 
 def get(name: str, room: Room | None = None) -> Method:
     """Return the method called `name`, hyphens or underscores."""
     name = name.replace("_", "-")
     found = _BY_NAME.get(name) if room is None else _BY_ROOM.get((room, name))
-    if found is None or (room is not None and found.room != room):
-        known = [m.name for m in METHODS if room is None or m.room == room]
-        raise ParameterError(
-            f"no {room or ''} method is called {name!r}; there are {', '.join(known)}".replace(
-                "no  ", "no "
-            )
-        )
+    if found is None:
+        known = ", ".join(m.name for m in METHODS if room in (None, m.room))
+        kind = "method" if room is None else f"{room} method"
+        raise ParameterError(f"no {kind} is called {name!r}; there are {known}")
     return found
 
 
@@ -274,3 +540,32 @@ def make_plan(name: str, params: Mapping[str, Any]) -> Plan:
     plan = get(name, "active").load()(**params)
     assert isinstance(plan, Plan)
     return plan
+
+
+def renamed(plan: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name and the parameters of a plan that an earlier version stored, as this one calls them.
+
+    What needs no other word comes back as it is, so that it may be applied to anything, any number of times.
+
+    >>> renamed("subspace", {"d": 10, "k": 2, "epochs": 4})
+    ('subspace', {'d': 10, 'rank': 2, 'rounds': 4})
+    >>> renamed("stochastic-nystrom", {"n": 9, "rank": 2, "epsilon": 0.1})
+    ('literal-stochastic-nystrom', {'n': 9, 'rank': 2, 'epsilon': 0.1})
+    """
+    name = plan.replace("_", "-")
+    for (old, parameter, value), new in MOVED.items():
+        given = params.get(parameter)
+        chosen = given is not None and (value is ANY or given == value)
+        if name == old and chosen:
+            name = new
+    words = RENAMED.get(name)
+    if words is None:
+        return plan, dict(params)
+    takes = inspect.signature(get(name, "active").load()).parameters
+    found = {}
+    for key, value in params.items():
+        now = words.get(key, key)
+        left_open = value is None and now in takes and takes[now].default is not None
+        if now is not None and not left_open:  # what nobody chose has a default of its own now
+            found[now] = value
+    return name, found

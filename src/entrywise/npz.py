@@ -8,8 +8,9 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,38 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the fields of a dataclass under their names, those of nested dataclasses under dotted ones; None is left out."""
+    found: dict[str, Any] = {}
+    for f in fields(value):
+        name, part = prefix + f.name, getattr(value, f.name)
+        if is_dataclass(part):
+            found |= flatten(part, name + ".")
+        elif part is not None:
+            found[name] = part
+    return found
+
+
+def rebuild(kind: type[Any], named: Mapping[str, Any], what: str = "the arrays") -> Any:
+    """Return the dataclass of which :func:`flatten` gave the named values; a name without a field is refused."""
+    own = {name: value for name, value in named.items() if "." not in name}
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in named.items():
+        head, dot, rest = name.partition(".")
+        if dot:
+            nested.setdefault(head, {})[rest] = value
+    strange = sorted((own.keys() | nested.keys()) - {f.name for f in fields(kind)})
+    if strange:
+        raise DataError(
+            f"{what} must come from this version of entrywise: a {kind.__name__} has no {strange[0]!r}; make them again"
+        )
+    for head, parts in nested.items():
+        type_ = get_type_hints(kind)[head]  # a dataclass, or one of several: Posterior | None
+        inner = next(t for t in (type_, *get_args(type_)) if is_dataclass(t))
+        own[head] = rebuild(inner, parts, what)  # type: ignore[arg-type]
+    return kind(**own)
 
 
 def _plainly(value: Any) -> Any:

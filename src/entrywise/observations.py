@@ -6,6 +6,7 @@ are unknown, never zero.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,13 +15,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from entrywise import frames
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.layouts import Labels, Layout
 from entrywise.types import Array, Indices
 
 Duplicates = Literal["refuse", "first", "last", "mean", "keep"]
 
+ORDINARY = (1e-100, 1e100)  # sizes of values with which every method computes as they are
+SQUARED = (1e-150, 1e150)  # sizes whose squares, the variances, are still numbers
+COUNTABLE = 2**63  # cells that an int64 can number
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Observations:
     """Known entries: ``values[t]`` is what was seen at ``(rows[t], cols[t])``.
 
@@ -113,16 +120,16 @@ class Observations:
                 len(row_labels) if row_labels is not None else int(rows.max()) + 1,
                 len(col_labels) if col_labels is not None else int(cols.max()) + 1,
             )
+        if noise is not None and not isinstance(noise, float):
+            noise = np.asarray(noise, dtype=np.float64)
         found = cls(
-            rows,
-            cols,
-            np.asarray(values, dtype=np.float64),
-            shape,
-            noise
-            if noise is None or isinstance(noise, float)
-            else np.asarray(noise, dtype=np.float64),
-            None if row_labels is None else tuple(row_labels),
-            None if col_labels is None else tuple(col_labels),
+            rows=rows,
+            cols=cols,
+            values=np.asarray(values, dtype=np.float64),
+            shape=shape,
+            noise=noise,
+            row_labels=None if row_labels is None else tuple(row_labels),
+            col_labels=None if col_labels is None else tuple(col_labels),
         )
         return found._resolve(duplicates)
 
@@ -160,43 +167,47 @@ class Observations:
         noise: str | float | None = None,
         row_labels: Sequence[str] | None = None,
         col_labels: Sequence[str] | None = None,
+        layout: Layout = "auto",
+        labels: Labels = "auto",
         duplicates: Duplicates = "refuse",
     ) -> Observations:
-        """Return the observations of a long dataframe (pandas, polars, pyarrow, ...), one a line.
+        """Return the observations of a dataframe (pandas, polars, pyarrow, ...), long or wide.
 
-        Columns are named by `row`, `col`, `value`, and are else called so or the first three. Labels are
-        kept as text, in order of appearance unless `row_labels` and `col_labels` are given.
+        A frame is long, one entry a line, where `row`, `col` or `value` name its columns or its own names or contents
+        say so; else it is wide, one row a line. The index of a pandas frame holds the labels of its rows. Where two
+        readings are possible it is refused; `layout` ("long", "wide") and `labels` ("first", "none") decide. Labels
+        are kept as text, in order of appearance unless `row_labels` and `col_labels` are given.
         """
-        import narwhals as nw
-
-        table = nw.from_native(frame, eager_only=True)
-        names = list(table.columns)
-        if len(names) < 3 and None in (row, col, value):
-            raise DataError(f"a long frame must have columns for row, col and value, got {names}")
-        picked = [
-            given or (usual if usual in names else names[k])
-            for k, (given, usual) in enumerate(((row, "row"), (col, "col"), (value, "value")))
-        ]
-        for name in picked:
-            if name not in names:
-                raise DataError(
-                    f"the frame has no column {name!r}; it has {', '.join(map(repr, names))}"
-                )
-        if len(set(picked)) < 3:
-            raise DataError(f"row, col and value must be three columns, got {picked}; name them")
-        i, row_labels = _encode(table[picked[0]], row_labels, picked[0])
-        j, col_labels = _encode(table[picked[1]], col_labels, picked[1])
-        values = _numbers(table[picked[2]], picked[2])
-        sd = _numbers(table[noise], noise) if isinstance(noise, str) else noise
-        if not len(values):
-            raise DataError("the frame has no lines; give at least one observation")
+        found = frames.read_frame(frame, (row, col, value), noise, layout, labels)
+        if isinstance(found, frames.WideFrame):
+            return cls.from_dense(
+                found.values,
+                noise=found.noise,
+                row_labels=found.row_labels if row_labels is None else row_labels,
+                col_labels=found.col_labels if col_labels is None else col_labels,
+            )
+        i, row_labels = frames.encode(found.rows, row_labels, found.names[0])
+        j, col_labels = frames.encode(found.cols, col_labels, found.names[1])
         return cls.from_triplets(
-            i, j, values, (len(row_labels), len(col_labels)), noise=sd, duplicates=duplicates,
-            row_labels=row_labels, col_labels=col_labels,
-        )  # fmt: skip
+            i,
+            j,
+            found.values,
+            (len(row_labels), len(col_labels)),
+            noise=found.noise,
+            duplicates=duplicates,
+            row_labels=row_labels,
+            col_labels=col_labels,
+        )
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __repr__(self) -> str:
+        """Size, known entries, and whether they have labels: a line, not the arrays."""
+        words = [f"{self.shape[0]} x {self.shape[1]}", f"{len(self)} known"]
+        if self.row_labels is not None or self.col_labels is not None:
+            words.append("labelled")
+        return f"Observations({', '.join(words)})"
 
     @property
     def share(self) -> float:
@@ -252,10 +263,10 @@ class Observations:
 
         At least one pair of halves, or the diagonal and same labels, must be there to say so.
         """
-        m, n = self.shape
-        if m != n or self.row_labels != self.col_labels or not len(self):
+        if self.shape[0] != self.shape[1] or self.row_labels != self.col_labels or not len(self):
             return False
-        key, mirror = self.rows * n + self.cols, self.cols * n + self.rows
+        i, j, size = self._numbered()
+        key, mirror = i * size + j, j * size + i
         order = np.argsort(key)
         at = np.searchsorted(key[order], mirror)
         at = np.minimum(at, len(key) - 1)
@@ -283,6 +294,40 @@ class Observations:
             _checked=True,
         )
 
+    def transposed(self) -> Observations:
+        """Return the observations of the transposed matrix."""
+        return replace(
+            self,
+            rows=self.cols,
+            cols=self.rows,
+            shape=self.shape[::-1],
+            row_labels=self.col_labels,
+            col_labels=self.row_labels,
+            _checked=True,
+        )
+
+    @property
+    def unit(self) -> float:
+        """What to divide values by before computing with them: 1, but far from one the power of four next to the largest.
+
+        A power of four changes no digit, nor does its root. Values or noise whose squares are no numbers are refused.
+        """
+        largest = float(np.abs(self.values).max(initial=0.0))
+        noise = float(np.max(self.noise, initial=0.0)) if self.noise is not None else 0.0
+        if largest > SQUARED[1] or noise > SQUARED[1] or 0 < largest < SQUARED[0]:
+            raise DataError(
+                f"the largest value must lie in {SQUARED[0]:g}..{SQUARED[1]:g} and noise below that, "
+                f"got {largest:g} and {noise:g}; change their unit"
+            )
+        if largest == 0 or ORDINARY[0] <= largest <= ORDINARY[1]:
+            return 1.0
+        return 4.0 ** round(math.log(largest, 4))
+
+    def scaled(self, factor: float) -> Observations:
+        """Return the observations with values, and noise, times a factor."""
+        noise = None if self.noise is None else self.noise * factor
+        return replace(self, values=self.values * factor, noise=noise, _checked=True)
+
     def split(self, share: float, rng: np.random.Generator) -> tuple[Observations, Observations]:
         """Return (kept, held out): a random `share` of the observations is held out."""
         held = np.zeros(len(self), dtype=bool)
@@ -308,7 +353,8 @@ class Observations:
             raise ParameterError(
                 f"duplicates must be refuse, first, last, mean or keep, got {duplicates!r}"
             )
-        key = self.rows * self.shape[1] + self.cols
+        i, j, size = self._numbered()
+        key = i * size + j
         if len(key) > 1 and np.all(key[1:] > key[:-1]):
             return self
         _, first, group, count = np.unique(
@@ -324,10 +370,10 @@ class Observations:
                 "say duplicates='mean', 'first' or 'last', or keep one"
             )
         if duplicates == "mean":
-            values = np.bincount(group, self.values) / count
             noise = self.noise
             if noise is not None:
-                noise = np.sqrt(np.bincount(group, self.noise_array() ** 2)) / count
+                noise = _mean_noise(self.noise_array(), group, count)
+            values = _mean(self.values, group, count)
             return replace(self.take(first), values=values, noise=noise, _checked=True)
         if duplicates == "last":
             last = np.zeros(len(first), np.int64)
@@ -335,11 +381,37 @@ class Observations:
             first = last
         return self.take(np.sort(first))
 
+    def _numbered(self) -> tuple[Indices, Indices, int]:
+        """Return rows, columns and a size such that ``row * size + col`` numbers entries in order.
+
+        Where the matrix has more cells than there are numbers, only the lines that occur are counted.
+        """
+        m, n = self.shape
+        if m * n < COUNTABLE:
+            return self.rows, self.cols, n
+        lines, of = np.unique(np.r_[self.rows, self.cols], return_inverse=True)
+        return of[: len(self)], of[len(self) :], len(lines)
+
     def name(self, i: int, j: int) -> str:
         """Return how entry (i, j) is called in messages: by its labels where there are any."""
         row = repr(self.row_labels[i]) if self.row_labels is not None else str(i)
         col = repr(self.col_labels[j]) if self.col_labels is not None else str(j)
         return f"({row}, {col})"
+
+
+def _mean(values: Array, group: Indices, count: Indices) -> Array:
+    """Return the mean of each group; sums beyond the largest number are taken in parts."""
+    total = np.bincount(group, values)
+    if np.all(np.isfinite(total)):
+        return total / count
+    return np.bincount(group, values / count[group])
+
+
+def _mean_noise(noise: Array, group: Indices, count: Indices) -> Array:
+    """Return the standard deviation of each group's mean."""
+    largest = float(noise.max(initial=0.0))
+    unit = 1.0 if largest <= SQUARED[1] else largest
+    return np.asarray(np.sqrt(np.bincount(group, (noise / unit) ** 2)) / count * unit)
 
 
 def _indices(index: ArrayLike, name: str) -> Indices:
@@ -384,38 +456,3 @@ def _labels(labels: Any, size: int, axis: str) -> tuple[str, ...] | None:
         twice = next(x for x in names if x in seen or seen.add(x))  # type: ignore[func-returns-value]
         raise DataError(f"{axis} labels must be unique, {twice!r} occurs twice")
     return names
-
-
-def _encode(
-    series: Any, labels: Sequence[str] | None, name: str
-) -> tuple[Indices, tuple[str, ...]]:
-    texts = [None if x is None else str(x) for x in series.to_list()]
-    if None in texts:
-        raise DataError(
-            f"line {texts.index(None) + 1} of column {name!r} has no label; give one or leave the line out"
-        )
-    if labels is None:
-        labels = tuple(dict.fromkeys(texts))  # type: ignore[arg-type]
-    code = {label: k for k, label in enumerate(labels)}
-    missing = next((t for t in texts if t not in code), None)
-    if missing is not None:
-        raise DataError(
-            f"column {name!r} names {missing!r}, which is not among the {len(code)} labels given"
-        )
-    return np.fromiter((code[t] for t in texts), np.int64, len(texts)), tuple(labels)  # type: ignore[index]
-
-
-def _numbers(series: Any, name: str) -> Array:
-    found = series.to_list()
-    try:
-        return np.array([np.nan if x is None else float(x) for x in found], dtype=np.float64)
-    except (TypeError, ValueError):
-        pass
-    for line, x in enumerate(found, 1):
-        try:
-            float(x)
-        except (TypeError, ValueError):
-            raise DataError(
-                f"line {line} of column {name!r} is {x!r}; values must be numbers"
-            ) from None
-    raise DataError(f"column {name!r} must hold numbers")

@@ -1,7 +1,12 @@
 """We choose the entries and pay for them: plans, generators that yield a Batch and are sent its answers."""
 
 from entrywise.active.cells import most_informative, row_scores, top_two, ucb_e
-from entrywise.active.nystrom import adaptive_nystrom, stochastic_nystrom
+from entrywise.active.nystrom import (
+    adaptive_nystrom,
+    literal_adaptive_nystrom,
+    literal_stochastic_nystrom,
+    stochastic_nystrom,
+)
 from entrywise.active.pairs import (
     lil_ucb,
     median_elimination,
@@ -10,7 +15,7 @@ from entrywise.active.pairs import (
     uniform_pairs,
 )
 from entrywise.active.rank_one import rank_one
-from entrywise.active.subspaces import bandit_subspace, subspace
+from entrywise.active.subspaces import bandit_subspace, literal_bandit_subspace, subspace
 from entrywise.active.two_cost import (
     cur_plus,
     literal_noisy_cur,
@@ -24,7 +29,10 @@ __all__ = [
     "bandit_subspace",
     "cur_plus",
     "lil_ucb",
+    "literal_adaptive_nystrom",
+    "literal_bandit_subspace",
     "literal_noisy_cur",
+    "literal_stochastic_nystrom",
     "median_elimination",
     "most_informative",
     "noisy_cur",

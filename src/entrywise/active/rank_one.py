@@ -9,7 +9,7 @@ does worse than asking at random.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,26 @@ from entrywise.bounds.rank_one import Sensitivity
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.connecting_entries import connecting_entries
-from entrywise.passive.log_least_squares import Fit
-from entrywise.passive.rank_one import RankOne
+from entrywise.passive.multiplicative import MultiplicativeFit, RankOne
 from entrywise.queries import Asking, Batch, Checkpoint, Prices, plan
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
+
+Pairs: TypeAlias = tuple[Indices, Indices]
 
 DENSE = 1500  # lines up to which every resistance is exact; above, they are sketched
-SKETCH = 32
+SKETCH = (
+    32  # random projections of the sketch: distances within a quarter or so, enough to choose by
+)
+STEPS = 100  # batches that m + n entries are asked in
+GLIMPSE = 2  # refinements before entries are chosen; the result gets ten
 
 
 @plan(tolerates_failed=True)
 def rank_one(
     shape: tuple[int, int],
+    prices: Prices | None = None,
     *,
     budget: float | None = None,
-    prices: Prices | None = None,
     extra: int | None = None,
     max_error: float | None = None,
     noise: float | None = None,
@@ -47,10 +52,10 @@ def rank_one(
     Parameters
     ----------
     shape : (m, n)
-    budget : float, optional
-        Money to plan with; the plan asks until it is spent.
     prices : Prices, optional
         What entries cost; all alike when not given.
+    budget : float, optional
+        Money to plan with; the plan asks until it is spent.
     extra : int, optional
         Entries asked after everything is linked; m + n when neither it, `budget` nor `max_error` is given.
     max_error : float, optional
@@ -90,110 +95,144 @@ def rank_one(
     (8, True)
     """
     m, n = _refuse(shape, budget, extra, max_error, noise, batch)
-    step = batch or max(1, (m + n) // 100)
+    step = batch or max(1, (m + n) // STEPS)
+    most = extra
+    if extra is None:
+        most = m + n if budget is None and max_error is None else m * n
+    purchase = _Purchase(m, n, prices, noise, generator(rng))
     if resume is not None:
-        rows, cols, values = (resume.arrays[name] for name in ("rows", "cols", "values"))
-        generator = resume.generator()
-    else:
-        rows, cols, values = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        generator = cast(np.random.Generator, rng)
-    most = (m + n if budget is None and max_error is None else m * n) if extra is None else extra
+        purchase.restore(resume)
+    kept = len(purchase.rows)
     status = "finished"
-    asked = np.zeros((m, n), bool)
-    asked[rows, cols] = True
-    kept = len(rows)
-    linked_at = int(resume.arrays["linked"]) if resume is not None else -1
     try:
         while True:
-            wanted = (
-                _link(m, n, rows, cols, values, asked, prices, generator) if linked_at < 0 else None
-            )
-            if wanted is None:
-                if linked_at < 0:
-                    linked_at = len(rows)
-                size = min(step, most - (len(rows) - linked_at))
-                seen = _known(m, n, rows, cols, values, noise)
-                wanted = next_entries(seen, size, prices=prices, asked=asked, max_error=max_error)
-            if wanted is None or not len(wanted[0]):
+            wanted, arm = purchase.wanted(step, most, max_error)
+            if not len(wanted[0]):
                 break
-            wanted = _affordable(wanted, rows, cols, prices or Prices(), budget)
-            arm = np.full(len(wanted[0]), "link" if linked_at < 0 else "leverage")
-            answers = yield Batch(wanted[0], wanted[1], arm=arm)
-            rows, cols = np.r_[rows, wanted[0]], np.r_[cols, wanted[1]]
-            values = np.r_[values, np.array(answers)]
-            asked[wanted] = True
-            if len(rows) >= kept + max(64, m + n):
-                kept = len(rows)
-                state = {
-                    "rows": rows,
-                    "cols": cols,
-                    "values": values,
-                    "linked": np.array(linked_at),
-                }
-                yield Checkpoint(state, generator)
+            rows, cols = purchase.affordable(wanted, budget)
+            answers = yield Batch(rows, cols, arm=np.full(len(rows), arm))
+            purchase.take(rows, cols, np.array(answers))
+            if len(purchase.rows) >= kept + max(64, m + n):
+                kept = len(purchase.rows)
+                yield purchase.checkpoint()
     except Exhausted:
         status = "exhausted"
-    found = _fit(_known(m, n, rows, cols, values, noise)).result(
-        "rank one, by leverage", linked=max(linked_at, 0)
-    )
+    found = _fit(purchase.seen).result("rank one, by leverage", linked=max(purchase.linked_at, 0))
     return replace(found, status=status)
 
 
-def _affordable(
-    wanted: tuple[Indices, Indices],
-    rows: Indices,
-    cols: Indices,
-    prices: Prices,
-    budget: float | None,
-) -> tuple[Indices, Indices]:
-    """Return as much of a batch as the budget still pays, at least one entry: the ledger has the last word."""
-    if budget is None:
-        return wanted
-    left = budget - float(prices.of("entry", rows, cols).sum())
-    count = int(np.sum(np.cumsum(prices.of("entry", *wanted)) <= left * (1 + 1e-12)))
-    return wanted[0][: max(count, 1)], wanted[1][: max(count, 1)]
+class _Purchase:
+    """What was asked and answered so far, and since when everything is linked."""
 
+    def __init__(
+        self,
+        m: int,
+        n: int,
+        prices: Prices | None,
+        noise: float | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.m, self.n, self.prices, self.noise, self.rng = m, n, prices, noise, rng
+        self.rows, self.cols = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.values = np.zeros(0)
+        self.asked = np.zeros((m, n), bool)
+        self.linked_at = -1
 
-def _known(
-    m: int, n: int, rows: Indices, cols: Indices, values: Array, noise: float | None
-) -> Observations:
-    good = np.isfinite(values)
-    return Observations.from_triplets(
-        rows[good], cols[good], values[good], (m, n), noise=noise, duplicates="last"
-    )
+    def restore(self, kept: Checkpoint) -> None:
+        """Take what :meth:`checkpoint` kept."""
+        self.rows, self.cols, self.values = (
+            kept.arrays[name] for name in ("rows", "cols", "values")
+        )
+        self.asked[self.rows, self.cols] = True
+        self.linked_at = int(kept.arrays["linked"])
+        self.rng = kept.generator()
 
+    def checkpoint(self) -> Checkpoint:
+        """Return everything that is needed to go on from here."""
+        arrays = {"rows": self.rows, "cols": self.cols, "values": self.values}
+        return Checkpoint(arrays | {"linked": np.array(self.linked_at)}, self.rng)
 
-def _fit(seen: Observations, refinements: int = 10) -> Fit:
-    fit = Fit(seen)
-    fit.start()
-    fit.refine(refinements)
-    return fit
+    def take(self, rows: Indices, cols: Indices, answers: Array) -> None:
+        """Write down answers; NaN where a measurement failed."""
+        self.rows, self.cols = np.r_[self.rows, rows], np.r_[self.cols, cols]
+        self.values = np.r_[self.values, answers]
+        self.asked[rows, cols] = True
 
+    @property
+    def seen(self) -> Observations:
+        """What was answered."""
+        good = np.isfinite(self.values)
+        return Observations.from_triplets(
+            self.rows[good],
+            self.cols[good],
+            self.values[good],
+            (self.m, self.n),
+            noise=self.noise,
+            duplicates="last",
+        )
 
-def _link(
-    m: int, n: int, rows: Indices, cols: Indices, values: Array, asked: NDArray[np.bool_],
-    prices: Prices | None, rng: np.random.Generator,
-) -> tuple[Indices, Indices] | None:  # fmt: skip
-    """Return entries that link what is apart, None when all is linked or nothing is left to try."""
-    if prices is None and not len(rows):  # a glance along one row: where are the large columns?
-        glance = np.sort(rng.permutation(n)[: max(1, round(np.sqrt(n)))])
-        return np.full(len(glance), int(rng.integers(m))), glance
-    seen = _known(m, n, rows, cols, values, None)
-    if prices is None and np.any(seen.values):
+    def wanted(self, step: int, most: int, max_error: float | None) -> tuple[Pairs, str]:
+        """Return the entries to ask for next and why, none at the end."""
+        if self.linked_at < 0:
+            links = self._links()
+            if links is not None:
+                return links, "link"
+            self.linked_at = len(self.rows)
+        size = min(step, most - (len(self.rows) - self.linked_at))
+        found = next_entries(
+            self.seen, size, prices=self.prices, asked=self.asked, max_error=max_error
+        )
+        nothing = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return (nothing if found is None else found), "leverage"
+
+    def affordable(self, wanted: Pairs, budget: float | None) -> Pairs:
+        """Return as much of a batch as the budget still pays, at least one entry: the ledger has the last word."""
+        if budget is None:
+            return wanted
+        prices = self.prices or Prices()
+        left = budget - float(prices.of("entry", self.rows, self.cols).sum())
+        bill = np.cumsum(prices.of("entry", *wanted))
+        count = max(int(np.sum(bill <= left * (1 + 1e-12))), 1)
+        return wanted[0][:count], wanted[1][:count]
+
+    def _links(self) -> Pairs | None:
+        """Return entries that link what is apart, None when all is linked or nothing is left to try."""
+        if self.prices is None and not len(self.rows):
+            return self._glance()
+        if self.prices is None and np.any(np.nan_to_num(self.values)):
+            cross = self._cross()
+            if cross is not None:
+                return cross
+        i, j = connecting_entries(self.seen, self.prices, self.asked if len(self.rows) else None)
+        new = ~self.asked[i, j]
+        return (i[new], j[new]) if new.any() else None
+
+    def _glance(self) -> Pairs:
+        """Look along one row: where are the large columns?"""
+        some = max(1, round(np.sqrt(self.n)))
+        glance = np.sort(self.rng.permutation(self.n)[:some])
+        return np.full(some, int(self.rng.integers(self.m))), glance
+
+    def _cross(self) -> Pairs | None:
+        """Return what is missing of the largest column, then columns that are missing, in the largest row."""
+        seen, asked = self.seen, self.asked
         top = int(np.argmax(np.abs(seen.values)))
-        if np.all(rows == rows[0]):  # the largest column whole
+        if np.all(self.rows == self.rows[0]):
             left = np.flatnonzero(~asked[:, seen.cols[top]])
             if len(left):
                 return left, np.full(len(left), seen.cols[top])
-        elif len(rows) < m + n - 1 and np.all(
-            asked.any(axis=1)
-        ):  # then the largest row, where columns are missing
+        elif len(self.rows) < self.m + self.n - 1 and np.all(asked.any(axis=1)):
             left = np.flatnonzero(~asked.any(axis=0))
             if len(left):
                 return np.full(len(left), seen.rows[top]), left
-    i, j = connecting_entries(seen, prices, asked if len(rows) else None)
-    new = ~asked[i, j]
-    return (i[new], j[new]) if new.any() else None
+        return None
+
+
+def _fit(seen: Observations, refinements: int = 10) -> MultiplicativeFit:
+    fit = MultiplicativeFit(seen)
+    fit.start()
+    fit.refine(refinements)
+    return fit
 
 
 def next_entries(
@@ -221,30 +260,26 @@ def next_entries(
     if count < 1 or asked.all() or not np.any(seen.values):
         return None
     m, n = asked.shape
-    fit = _fit(seen, 2)  # enough to choose by
+    fit = _fit(seen, GLIMPSE)
     live = np.isfinite(fit.fitted()) & (fit.fitted() != 0)
     x, y = np.nan_to_num(fit.x), np.nan_to_num(fit.y)
     sensitivity = Sensitivity(fit.i[live], fit.j[live], x, y, fit.precision[live])
     if max_error is not None:
-        sigma = fit.result("", certify=False).sigma
-        if sigma * np.sqrt(sensitivity.trace()) <= max_error:
+        found = fit.result("", certify=False)
+        if found.sigma * np.sqrt(found.sensitivity.trace()) <= max_error:
             return None
     Z = _embedding(sensitivity)  # (m + n, k): R_ij = |Z_i - Z_j|^2
-    square = np.where(fit.row_of[:, None] == fit.col_of[None, :], np.multiply.outer(x, y) ** 2, 0.0)
-    square /= (
-        1.0
-        if prices is None
-        else prices.of("entry", *np.indices((m, n)).reshape(2, -1)).reshape(m, n)
-    )
+    together = fit.row_of[:, None] == fit.col_of[None, :]
+    square = np.where(together, np.multiply.outer(x, y) ** 2, 0.0)
+    if prices is not None:
+        every = np.indices((m, n)).reshape(2, -1)
+        square /= prices.of("entry", *every).reshape(m, n)
     precision = float(np.median(fit.precision))
     rows, cols = [], []
     taken = asked.copy()
     for _ in range(min(count, int((~asked).sum()))):
-        R = (
-            (Z[:m] ** 2).sum(axis=1)[:, None]
-            + (Z[m:] ** 2).sum(axis=1)[None, :]
-            - 2.0 * Z[:m] @ Z[m:].T
-        )
+        of_rows, of_cols = (Z[:m] ** 2).sum(axis=1), (Z[m:] ** 2).sum(axis=1)
+        R = of_rows[:, None] + of_cols[None, :] - 2.0 * Z[:m] @ Z[m:].T
         i, j = divmod(int(np.argmax(np.where(taken, -1.0, square * R))), n)
         rows.append(i)
         cols.append(j)
@@ -273,9 +308,13 @@ def _embedding(sensitivity: Sensitivity) -> Array:
 
 
 def _refuse(
-    shape: tuple[int, int], budget: float | None, extra: int | None, max_error: float | None,
-    noise: float | None, batch: int | None,
-) -> tuple[int, int]:  # fmt: skip
+    shape: tuple[int, int],
+    budget: float | None,
+    extra: int | None,
+    max_error: float | None,
+    noise: float | None,
+    batch: int | None,
+) -> tuple[int, int]:
     if len(tuple(shape)) != 2 or min(shape) < 1:
         raise ParameterError(f"shape of rank_one must be two numbers above 0, got {shape}")
     for name, value in (("budget", budget), ("noise", noise)):
@@ -283,9 +322,7 @@ def _refuse(
             raise ParameterError(f"{name} of rank_one must be finite and above 0, got {value}")
     if max_error is not None and not max_error >= 0:
         raise ParameterError(f"max_error of rank_one must not be below 0, got {max_error}")
-    for name, count in (("extra", extra), ("batch", batch)):
-        if count is not None and count < (name == "batch"):
-            raise ParameterError(
-                f"{name} of rank_one must be at least {int(name == 'batch')}, got {count}"
-            )
+    for name, count, least in (("extra", extra, 0), ("batch", batch, 1)):
+        if count is not None and count < least:
+            raise ParameterError(f"{name} of rank_one must be at least {least}, got {count}")
     return int(shape[0]), int(shape[1])

@@ -31,7 +31,7 @@ class KernelMap:
     ----------
     found : PSDFactor
         What :func:`~entrywise.active.adaptive_nystrom` returned.
-    n_components : int
+    dimensions : int
         Axes of the map; fewer when the factor has fewer columns.
 
     Examples
@@ -50,16 +50,16 @@ class KernelMap:
     """
 
     found: PSDFactor
-    n_components: int = 2
+    dimensions: int = 2
     mean: Array = field(init=False, repr=False)
     axes: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         F = self.found.factor
-        if self.n_components < 1:
-            raise ParameterError(f"n_components must be at least 1, got {self.n_components}")
+        if self.dimensions < 1:
+            raise ParameterError(f"dimensions must be at least 1, got {self.dimensions}")
         mean = F.mean(axis=0)
-        axes = _principal(F - mean, self.n_components)
+        axes = _principal(F - mean, self.dimensions)
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "axes", axes)
 
@@ -75,7 +75,7 @@ class KernelMap:
 
     @property
     def coordinates(self) -> Array:
-        """Kernel PCA of shape (n, n_components)."""
+        """Kernel PCA of shape (n, dimensions)."""
         return np.asarray((self.features - self.mean) @ self.axes)
 
     def transform(self, kernel: ArrayLike) -> Array:
@@ -100,14 +100,14 @@ class KernelMap:
         return np.asarray((self.transform(kernel) - self.mean) @ self.axes)
 
 
-def kernel_pca(kernel: Matrix | ArrayLike, n_components: int = 2) -> Array:
-    """Return the kernel PCA of a completed kernel, shape (n, n_components).
+def kernel_pca(kernel: Matrix | ArrayLike, dimensions: int = 2) -> Array:
+    """Return the kernel PCA of a completed kernel, shape (n, dimensions).
 
     Parameters
     ----------
     kernel : PSDFactor, any completed matrix, or an (n, n) array
         A PSDFactor is never made dense. Others are symmetrised and centred.
-    n_components : int
+    dimensions : int
 
     Examples
     --------
@@ -116,24 +116,24 @@ def kernel_pca(kernel: Matrix | ArrayLike, n_components: int = 2) -> Array:
     array([1.333, 0.333, 1.667])
     """
     if isinstance(kernel, PSDFactor):
-        return _pad(KernelMap(kernel, n_components).coordinates, n_components)
+        return _pad(KernelMap(kernel, dimensions).coordinates, dimensions)
     K = _symmetric(kernel)
     K = K - K.mean(axis=0)
     K = K - K.mean(axis=1)[:, None]
     values, vectors = np.linalg.eigh(0.5 * (K + K.T))
-    top = np.argsort(-values)[:n_components]
-    return _pad(_signed(vectors[:, top]) * np.sqrt(np.maximum(values[top], 0.0)), n_components)
+    top = np.argsort(-values)[:dimensions]
+    return _pad(_signed(vectors[:, top]) * np.sqrt(np.maximum(values[top], 0.0)), dimensions)
 
 
 def kernel_tsne(
     kernel: Matrix | ArrayLike,
-    n_components: int = 2,
+    dimensions: int = 2,
     *,
     perplexity: float = 30.0,
     rng: int = 0,
     radial: bool = False,
 ) -> Array:
-    """Return the t-SNE map of a completed kernel, shape (n, n_components).
+    """Return the t-SNE map of a completed kernel, shape (n, dimensions).
 
     Distances come from the completed kernel, diagonal included; the start is its kernel PCA.
 
@@ -160,7 +160,7 @@ def kernel_tsne(
     n = len(data)
     if n < 4:
         raise ParameterError(f"a t-SNE map needs at least 4 points, got {n}")
-    start = kernel_pca(kernel, n_components)
+    start = kernel_pca(kernel, dimensions)
     spread = float(start[:, 0].std())
     start = (
         start / spread * 1e-4
@@ -168,13 +168,13 @@ def kernel_tsne(
         else np.random.default_rng(rng).normal(0, 1e-4, start.shape)
     )
     engine = TSNE(
-        n_components,
+        dimensions,
         perplexity=min(perplexity, max(1.0, (n - 1) / 3)),
         init=start.astype(np.float32),
         metric="euclidean" if factored else "precomputed",
         learning_rate="auto",
         random_state=rng,
-        method="barnes_hut" if n_components < 4 else "exact",
+        method="barnes_hut" if dimensions < 4 else "exact",
     )
     with threadpool_limits(
         1 if n < 4000 else None, user_api="openmp"

@@ -32,7 +32,7 @@ from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Batch, Checkpoint, Prices, plan
 from entrywise.results import Certificate, PSDFactor
 from entrywise.run import Memory
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
 
 __all__ = ["Population", "PopulationOracle", "best_pair", "population", "regret"]
 
@@ -46,6 +46,7 @@ FIRST = 4  # phases of the exploration; halving rounds are the phases after them
 @plan(symmetric=True, fresh=True, tolerates_failed=True)
 def best_pair(
     n_items: int,
+    prices: Prices | None = None,
     *,
     budget: float | None = None,
     rank: int = 4,
@@ -54,7 +55,6 @@ def best_pair(
     ask_diagonal: bool | None = None,
     allow_same: bool = False,
     delta: float = 0.05,
-    prices: Prices | None = None,
     rng: Seed = None,
     resume: Checkpoint | None = None,
 ) -> Asking[BestPair]:
@@ -65,6 +65,8 @@ def best_pair(
     Parameters
     ----------
     n_items : int
+    prices : Prices, optional
+        Price of an answer, one number.
     budget : float
         Money to spend, exactly; not needed with ``noise=0``.
     rank : int
@@ -83,8 +85,6 @@ def best_pair(
         a rank that is not too large: one item apart from all others could have any.
     delta : float
         Chance of error of the certificates.
-    prices : Prices, optional
-        Price of an answer, one number.
     rng : int or Generator
 
     Yields
@@ -122,7 +122,9 @@ def best_pair(
     >>> found.pair, found.cost, found.certificate.value < 0.25
     ((0, 1), 2000.0, True)
     """
-    refuse(n_items, rank, noise, delta, "best_pair")
+    refuse(n_items, rank, noise, "best_pair")
+    if not 0 < delta < 1:
+        raise ParameterError(f"delta of best_pair must be between 0 and 1, got {delta}")
     if n_items < 2 and not allow_same:
         raise ParameterError(f"n_items of best_pair must be at least 2, got {n_items}")
     if answers not in ("failure", "success"):
@@ -134,9 +136,9 @@ def best_pair(
                 "exact answers need the diagonal; leave ask_diagonal alone, or state a noise above 0"
             )
         return (yield from _exact(n_items, answers == "success", allow_same))
-    generator = cast(np.random.Generator, rng) if resume is None else resume.generator()
-    total = pulls_for(budget, prices, "best_pair")
-    search = _Search(State(n_items, rank, noise, diagonal, generator), allow_same and diagonal)
+    draws = generator(rng) if resume is None else resume.generator()
+    total = pulls_for(n_items, prices, budget, allow_same, "best_pair")
+    search = _Search(State(n_items, rank, noise, diagonal, draws), allow_same and diagonal)
     if resume is not None:
         search.restore(resume)
     status = "finished"
@@ -225,7 +227,7 @@ class _Search:
         certificates: tuple[Certificate, ...] = ()
         if status == "finished" and self.before.asked and pair[0] != pair[1]:
             certificates = self._certify(pair, delta)
-        report = {"rounds left": self.rounds, "columns": state.pivots.tolist()}
+        report = {"rounds_left": self.rounds, "columns": state.pivots.tolist()}
         return finish(tally, pair, status, report, certificates=certificates, factor=F)
 
     def _same_item(self, pair: tuple[int, int], F: Array) -> tuple[int, int]:

@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 from entrywise.exceptions import ParameterError
 from entrywise.types import Array
 
+LEAST = 1e-100  # of epsilon: its square is still a number
+
 
 class Constants(NamedTuple):
     """C1 and C2 of equations (5) and (6)."""
@@ -166,12 +168,16 @@ def repetitions(
     """
     _check(n, rank)
     _probability(delta)
-    if not epsilon > 0:
-        raise ParameterError(f"epsilon must be above 0, got {epsilon}")
+    if not epsilon >= LEAST:
+        raise ParameterError(f"epsilon must be at least {LEAST:g}, got {epsilon}")
     c1, c2 = of if of is not None else (theta or 1.0, theta or 1.0)
     r = float(rank)
     m1 = 100 * c1 * math.log(2 * n * r / delta) * max(r**2.5 / epsilon, r**2 / epsilon**2)
     m2 = 200 * c2 * math.log(2 * r / delta) * max(r**3 / epsilon, r**5 / epsilon**2)
+    if not m1 + m2 < math.inf:
+        raise ParameterError(
+            f"theta must leave a finite number of repetitions, got {max(c1, c2):g} with epsilon={epsilon:g}"
+        )
     return Repetitions(math.ceil(m1), math.ceil(m2))
 
 

@@ -16,7 +16,7 @@ def kernel_demo(columns: int, seed: int, out: Path, format: Format) -> None:
     import numpy as np
     from sklearn.datasets import load_digits
 
-    from entrywise.active import adaptive_nystrom
+    from entrywise.active import adaptive_nystrom, literal_adaptive_nystrom
     from entrywise.cli.kernel import median_square
     from entrywise.oracles import KernelOracle
     from entrywise.play import play
@@ -39,7 +39,7 @@ def kernel_demo(columns: int, seed: int, out: Path, format: Format) -> None:
         ),
         "random columns": (
             KernelOracle(X[shuffled], gamma=gamma),
-            adaptive_nystrom(n, order="given"),
+            literal_adaptive_nystrom(n),
             shuffled,
         ),
     }

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from entrywise.exceptions import ParameterError
+from entrywise.tables import whole
 
-_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 def shape_of(text: str) -> tuple[int, int]:
@@ -18,14 +19,10 @@ def shape_of(text: str) -> tuple[int, int]:
     >>> shape_of("80x60")
     (80, 60)
     """
-    parts = text.lower().replace("x", ",").split(",")
-    try:
-        m, n = (int(part) for part in parts)
-    except ValueError:
-        raise ParameterError(
-            f"--shape must be rows x columns, such as 80x60, got {text!r}"
-        ) from None
-    return m, n
+    sides = [whole(part.strip()) for part in text.lower().replace("x", ",").split(",")]
+    if len(sides) != 2 or None in sides:
+        raise ParameterError(f"--shape must be rows x columns, such as 80x60, got {text!r}")
+    return sides[0], sides[1]  # type: ignore[return-value]
 
 
 def numbers(text: str, option: str) -> dict[str, float]:
@@ -85,7 +82,7 @@ def _value(option: str, text: str) -> Any:
         return numbers(text, option)
     if re.fullmatch(f"{_NUMBER}(,{_NUMBER})*", text):
         each = [
-            int(part) if re.fullmatch(r"[+-]?\d+", part) else float(part)
+            int(part) if re.fullmatch(r"[+-]?[0-9]{1,18}", part) else float(part)
             for part in text.split(",")
         ]
         return each if "," in text else each[0]

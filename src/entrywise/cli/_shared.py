@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import enum
-import io
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 T = TypeVar("T")
+_TURNING = frozenset(
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)  # turn the order of what follows
 
 
 class Format(enum.StrEnum):
@@ -29,11 +31,27 @@ FormatOption = Annotated[
 ]
 
 
-def say(*words: object, style: str | None = None) -> None:
-    """Print words for a person, on stderr."""
-    from rich.console import Console
+def shown(text: object) -> str:
+    """Return a text as a terminal may safely show it: control characters are written out, not sent.
 
-    Console(stderr=True, soft_wrap=True, highlight=False).print(*words, style=style)
+    >>> shown("red \\x1b[31m")
+    'red \\\\x1b[31m'
+    """
+    return "".join(_visible(character) for character in str(text))
+
+
+def _visible(character: str) -> str:
+    hidden = unicodedata.category(character) in ("Cc", "Cs") or character in _TURNING
+    return repr(character)[1:-1] if hidden else character
+
+
+def say(*words: object, style: str | None = None) -> None:
+    """Print words for a person, on stderr; nothing in them is markup."""
+    from rich.console import Console
+    from rich.text import Text
+
+    text = Text(" ".join(shown(word) for word in words))
+    Console(stderr=True, soft_wrap=True, highlight=False).print(text, style=style)
 
 
 def emit(
@@ -43,29 +61,47 @@ def emit(
     *,
     title: str | None = None,
 ) -> None:
-    """Print data on stdout as a table, CSV or JSON (a list of objects)."""
-    if format is Format.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([_text(x) for x in row] for row in rows)
-    elif format is Format.json:
-        sys.stdout.write("[")
-        for k, row in enumerate(rows):
-            text = json.dumps(
-                {c: _plain(x) for c, x in zip(columns, row, strict=True)}, ensure_ascii=False
-            )
-            sys.stdout.write(("," if k else "") + "\n " + text)
-        sys.stdout.write("\n]\n")
-    else:
-        from rich.console import Console
-        from rich.table import Table
+    """Print data on stdout as a table, CSV or JSON (a list of objects).
 
-        table = Table(title=title)
-        for c in columns:
-            table.add_column(c, overflow="fold")
-        for row in rows:
-            table.add_row(*(f"{x:.6g}" if isinstance(x, float) else str(x) for x in row))
-        Console(highlight=False).print(table)
+    CSV and JSON carry texts as they are, since files make round trips; on a terminal control characters are shown.
+    """
+    if format is Format.csv:
+        _emit_csv(columns, rows)
+    elif format is Format.json:
+        _emit_json(columns, rows)
+    else:
+        _emit_table(columns, rows, title)
+
+
+def _emit_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    seen = shown if sys.stdout.isatty() else str
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([seen(column) for column in columns])
+    writer.writerows([seen(_text(x)) for x in row] for row in rows)
+
+
+def _emit_json(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    on_terminal = sys.stdout.isatty()
+    sys.stdout.write("[")
+    for k, row in enumerate(rows):
+        record = {column: _plain(x) for column, x in zip(columns, row, strict=True)}
+        text = json.dumps(record, ensure_ascii=on_terminal)
+        sys.stdout.write(("," if k else "") + "\n " + text)
+    sys.stdout.write("\n]\n")
+
+
+def _emit_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=None if title is None else Text(shown(title)))
+    for column in columns:
+        table.add_column(Text(shown(column)), overflow="fold")
+    for row in rows:
+        texts = (f"{x:.6g}" if isinstance(x, float) else shown(x) for x in row)
+        table.add_row(*map(Text, texts))
+    Console(highlight=False).print(table)
 
 
 def _text(x: Any) -> str:
@@ -76,11 +112,6 @@ def _plain(x: Any) -> Any:
     if hasattr(x, "item"):
         x = x.item()
     return None if isinstance(x, float) and x != x else x
-
-
-def open_text(path: str) -> io.TextIOBase:
-    """Open a text file for reading; ``-`` is stdin."""
-    return sys.stdin if path == "-" else Path(path).open(encoding="utf-8", newline="")  # type: ignore[return-value]
 
 
 def run_command(call: Callable[[], T]) -> T:
@@ -124,67 +155,3 @@ def run_command(call: Callable[[], T]) -> T:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
-
-
-def read_points(path: str) -> Any:
-    """Return the points of a file, one a row, as a finite float array of shape (n, d)."""
-    import numpy as np
-
-    from entrywise.exceptions import DataError
-
-    name = path.lower()
-    try:
-        if name.endswith((".npy", ".npz")):
-            loaded = np.load(path, allow_pickle=False)
-            X = loaded[loaded.files[0]] if name.endswith(".npz") else loaded
-        else:
-            import polars as pl
-
-            if name.endswith(".parquet"):
-                frame = pl.read_parquet(path)
-            else:
-                source: Any = sys.stdin.buffer.read() if path == "-" else path
-                frame = pl.read_csv(
-                    source, separator="\t" if ".tsv" in name else ",", infer_schema_length=None
-                )
-                if all(
-                    _is_number(c) for c in frame.columns
-                ):  # no header: the first line is a point
-                    frame = pl.read_csv(
-                        source,
-                        separator="\t" if ".tsv" in name else ",",
-                        has_header=False,
-                        infer_schema_length=None,
-                    )
-            bad = [c for c, kind in frame.schema.items() if not kind.is_numeric()]
-            if bad:
-                raise DataError(
-                    f"{path}: every column must hold numbers, {bad[0]!r} does not; leave it out"
-                )
-            X = frame.to_numpy()
-        X = np.asarray(X, dtype=np.float64)
-    except (FileNotFoundError, DataError):
-        raise
-    except (ValueError, TypeError, OSError) as error:
-        raise DataError(f"{path} must hold points, one a row: {error}") from None
-    except Exception as error:
-        if type(error).__module__.startswith("polars"):
-            raise DataError(
-                f"{path} must be a table of numbers: {str(error).splitlines()[0]}"
-            ) from None
-        raise
-    if X.ndim != 2 or not X.size:
-        raise DataError(f"{path} must hold an (n, d) array of points, got shape {X.shape}")
-    bad_at = np.argwhere(~np.isfinite(X))
-    if len(bad_at):
-        i, j = bad_at[0]
-        raise DataError(f"{path}: point {i}, coordinate {j}, is {X[i, j]}; points must be finite")
-    return X
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.split("_duplicated_")[0])
-    except ValueError:
-        return False
-    return True

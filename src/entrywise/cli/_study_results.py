@@ -45,7 +45,7 @@ def completed(
         raise ParameterError(
             f"the result is a {type(found).__name__} and has no entries to print; use --out"
         )
-    unsure = isinstance(found, LowRank) and found.row_cov is not None
+    unsure = isinstance(found, LowRank) and found.has_variance
     names = ["row", "col", "value", "low", "high"] if unsure else ["row", "col", "value"]
     m, n = found.shape
     if path is None:

@@ -17,8 +17,11 @@ from typing import Any
 from entrywise.cli._shared import Format, emit
 from entrywise.estimators.stream import BinaryStream, label_of, truth
 from entrywise.exceptions import DataError, ParameterError, StoreError
+from entrywise.layouts import COL, ROW, VALUE
+from entrywise.tables import Lines
 
 Say = Callable[[str], None]
+_WRITTEN: dict[str, bool | int] = {"true": True, "false": False, "1": 1, "+1": 1, "0": 0, "-1": -1}
 COLUMNS = ("row", "col", "prediction", "label", "mistake")
 
 
@@ -65,36 +68,23 @@ def labels_of(text: str | None) -> dict[str, bool] | None:
 
 
 def read_votes(
-    lines: Iterable[bytes], labels: dict[str, bool] | None, complain: Callable[[str], None]
+    lines: Iterable[bytes],
+    labels: dict[str, bool] | None,
+    complain: Callable[[str], None],
+    source: str = "the input",
 ) -> Iterator[Vote]:
-    """Yield the votes of JSON lines; `complain` hears of every bad line, with its number, and may raise."""
-    negatives: set[int] = set()
+    """Yield the votes of JSON lines, or of a table with a header; `complain` hears of every bad line and may raise."""
+    reader: _Records | None = None
     for number, line in enumerate(_whole(lines), start=1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line.decode("utf-8-sig"))
-            if not isinstance(record, dict) or "row" not in record or "col" not in record:
-                raise DataError('a line must be an object with "row" and "col"')
-            row, col = (label_of(record[key], key) for key in ("row", "col"))
-            given = record.get("label")
-            if given is None:
-                label = None
-            elif labels is not None:
-                if not isinstance(given, (str, int, float)) or str(given) not in labels:
-                    raise DataError(
-                        f"a label must be {' or '.join(map(repr, labels))}, got {given!r}"
-                    )
-                label = labels[str(given)]
-            else:
-                label = truth(given) > 0
-                if not label and not isinstance(given, bool):
-                    negatives.add(int(given))
-                    if len(negatives) > 1:
-                        negatives.remove(int(given))
-                        raise DataError(
-                            f"a stream has two labels, this is a third: {given!r} beside {max(negatives)}"
-                        )
+            text = line.decode("utf-8-sig")
+            if reader is None:
+                reader = _Json(labels) if text.lstrip()[:1] in ("{", "[") else _Csv(labels, text)
+                if isinstance(reader, _Csv):
+                    continue
+            row, col, label = reader.vote(text)
             for name in (row, col):
                 name.encode()  # half a character would not come out again
         except UnicodeDecodeError as error:
@@ -104,6 +94,8 @@ def read_votes(
         except json.JSONDecodeError as error:
             complain(f"line {number}: must be JSON, {error.msg.lower()} at column {error.colno}")
         except DataError as error:
+            if reader is None:  # no header: nothing below can be read
+                raise DataError(f"{source} line {number}: {error}") from None
             complain(f"line {number}: {error}")
         except (ValueError, RecursionError) as error:
             complain(f"line {number}: must be JSON of reasonable size, {error}")
@@ -111,7 +103,67 @@ def read_votes(
             yield Vote(number, row, col, label)
 
 
+class _Records:
+    """What JSON lines and tables share: which labels are positive."""
+
+    def __init__(self, labels: dict[str, bool] | None) -> None:
+        self._labels = labels
+        self._negative: int | None = None
+
+    def vote(self, text: str) -> tuple[str, str, bool | None]:
+        """Return row, column and label of one line."""
+        raise NotImplementedError
+
+    def _label(self, given: Any) -> bool | None:
+        if given is None:
+            return None
+        if self._labels is not None:
+            if not isinstance(given, (str, int, float)) or str(given) not in self._labels:
+                known = " or ".join(map(repr, self._labels))
+                raise DataError(f"a label must be {known}, got {given!r}")
+            return self._labels[str(given)]
+        positive = truth(given) > 0
+        if not positive and not isinstance(given, bool):
+            if self._negative not in (None, int(given)):
+                raise DataError(
+                    f"a stream has two labels, this is a third: {given!r} beside {self._negative}"
+                )
+            self._negative = int(given)
+        return positive
+
+
+class _Json(_Records):
+    """One JSON object a line."""
+
+    def vote(self, text: str) -> tuple[str, str, bool | None]:
+        record = json.loads(text)
+        if not isinstance(record, dict) or "row" not in record or "col" not in record:
+            raise DataError('a line must be an object with "row" and "col"')
+        row, col = (label_of(record[key], key) for key in ("row", "col"))
+        return row, col, self._label(record.get("label"))
+
+
+class _Csv(_Records):
+    """One line of a table with a header; an empty label is wanted."""
+
+    def __init__(self, labels: dict[str, bool] | None, header: str) -> None:
+        super().__init__(labels)
+        self._lines = Lines(header, (("row", ROW), ("col", COL), ("label", VALUE)))
+
+    def vote(self, text: str) -> tuple[str, str, bool | None]:
+        row, col, label = self._lines.cells(text)
+        return row, col, self._label(self._written(label))
+
+    def _written(self, label: str) -> Any:
+        if not label:
+            return None
+        if self._labels is not None:
+            return label
+        return _WRITTEN.get(label.lower(), label)
+
+
 def _whole(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines; where the input breaks off, say after which line."""
     read = 0
     try:
         for line in lines:
@@ -149,7 +201,7 @@ class Journal:
         def complain(words: str) -> None:
             raise DataError(f"{path} {words}; it must be a journal written by entrywise online")
 
-        for vote in read_votes(data[:end].splitlines(), None, complain):
+        for vote in read_votes(data[:end].splitlines(), None, complain, str(path)):
             if vote.label is None:
                 complain(f"line {vote.line}: has no label")
             self.votes.append(vote)

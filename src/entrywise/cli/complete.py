@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,7 @@ def complete(
     file: Annotated[
         str,
         typer.Argument(
-            help="Known entries: .csv, .tsv (.gz), .parquet, .npy or .npz; - is CSV on stdin."
+            help="Known entries: .csv, .tsv, .xlsx, .parquet, .npy or .npz (.gz too); - is text on stdin."
         ),
     ],
     method: Annotated[
@@ -57,6 +57,12 @@ def complete(
     layout: Annotated[
         str, typer.Option(help="auto, long (one entry a line) or wide (one row a line).")
     ] = "auto",
+    labels: Annotated[
+        str, typer.Option(help="Whether the first column of a wide table is: auto, first or none.")
+    ] = "auto",
+    header: Annotated[
+        str, typer.Option(help="Whether the first line names the columns: auto, yes or no.")
+    ] = "auto",
     duplicates: Annotated[str, typer.Option(help="refuse, first, last, mean or keep.")] = "refuse",
     seed: Annotated[int, typer.Option(help="For the held-out entries and the starts.")] = 0,
     save: Annotated[Path | None, typer.Option(help="Keep the completed matrix here (npz).")] = None,
@@ -71,7 +77,7 @@ def complete(
     """
     from entrywise.complete import complete as fit
     from entrywise.exceptions import ParameterError
-    from entrywise.tables import read
+    from entrywise.tables import read_entries
 
     if not 0 < level < 1:
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
@@ -79,32 +85,35 @@ def complete(
         raise ParameterError("give at most one of --all, --pairs, --top and --new")
     if top is not None and top < 1:
         raise ParameterError(f"--top must be 1 or more, got {top}")
-    seen = read(
-        file, row=row, col=col, value=value, noise=_number(noise), layout=layout, duplicates=duplicates,  # type: ignore[arg-type]
-    )  # fmt: skip
+    how: dict[str, Any] = {
+        "names": (row, col, value),
+        "noise": _number(noise),
+        "layout": layout,
+        "labels": labels,
+        "header": header,
+    }
+    reading = read_entries(file, duplicates=duplicates, **how)  # type: ignore[arg-type]
+    seen = reading.observations
     unknown = seen.shape[0] * seen.shape[1] - len(seen)
     if unknown > MOST and not all_cells and pairs is None and top is None and new is None:
         raise ParameterError(
             f"{unknown} cells are unknown; say which: --top K, --pairs FILE, or --all for every one"
         )
     asked = None if pairs is None else _pairs(pairs, seen)
-    rows_to_come = (
-        None if new is None else read(new, row=row, col=col, value=value, noise=_number(noise))
-    )
+    rows_to_come = None if new is None else read_entries(new, **how).observations
     params: dict[str, Any] = {} if rank is None else {"rank": rank}
     with _progress(len(seen), quiet) as tick:
         found = fit(seen, method, rng=seed, progress=tick, **params)
     if save is not None:
         found.save(save)
     if not quiet:
-        _tell(found, file)
-    where = _row_names, _col_names = (
-        _names(seen.row_labels, seen.shape[0]),
-        _names(seen.col_labels, seen.shape[1]),
-    )
+        say(f"{file}: {reading.words}")
+        _tell(found)
+    row_names = _names(seen.row_labels, seen.shape[0])
+    col_names = _names(seen.col_labels, seen.shape[1])
     if rows_to_come is not None:
         fresh = found.fold_in(rows_to_come)
-        where = _names(rows_to_come.row_labels, fresh.shape[0]), _col_names
+        row_names = _names(rows_to_come.row_labels, fresh.shape[0])
         cells: Iterator[tuple[Any, Any]] = _unknown(_on_axis(rows_to_come, seen))
         found = fresh
     elif asked is not None:
@@ -113,14 +122,18 @@ def complete(
         cells = _best(found, seen, top)
     else:
         cells = _unknown(seen)
-    emit(("row", "col", "value", "low", "high"), _lines(found, cells, level, where, format), format)
+    lines = _lines(found, cells, level, (row_names, col_names), format)
+    emit(("row", "col", "value", "low", "high"), lines, format)
 
 
 def _number(noise: str | None) -> str | float | None:
-    try:
-        return None if noise is None else float(noise)
-    except ValueError:
-        return noise
+    """Return one number for all, or the name of a column."""
+    from entrywise.tables import number
+
+    if noise is None:
+        return None
+    found = number(noise)
+    return noise if found is None else found
 
 
 def _names(labels: Sequence[str] | None, size: int) -> Sequence[Any]:
@@ -129,55 +142,53 @@ def _names(labels: Sequence[str] | None, size: int) -> Sequence[Any]:
 
 def _pairs(path: str, seen: Observations) -> tuple[Any, Any]:
     """Return the cells asked for in a file, by label or by number; a stranger is refused with its line."""
-    import csv
-    import io
-
     import numpy as np
 
-    from entrywise.exceptions import DataError
-    from entrywise.tables import text_of
+    from entrywise.tables import read_table
 
-    text = text_of(path)
-    lines = [
-        line
-        for line in csv.reader(
-            io.StringIO(text), delimiter="\t" if "\t" in text.split("\n")[0] else ","
-        )
-        if any(line)
-    ]
-    codes = [{str(x): k for k, x in enumerate(_names(labels, size))}
-             for labels, size in zip((seen.row_labels, seen.col_labels), seen.shape, strict=True)]  # fmt: skip
+    table = read_table(path, header="no")
+    if len(table.columns) < 2:
+        raise table.error(f"line {table.lines[0]}: a cell is row and col, in two columns")
+    axes = [_finder(seen.row_labels, seen.shape[0]), _finder(seen.col_labels, seen.shape[1])]
     found = []
-    for number, line in enumerate(lines, 1):
-        if len(line) < 2:
-            raise DataError(f"{path} line {number}: a cell is row,col, got {','.join(line)!r}")
-        cell = [
-            code.get(x.strip() if x.strip() in code else x)
-            for code, x in zip(codes, line, strict=False)
-        ]
-        if None in cell:
-            if number == 1:
-                continue  # a header
+    for k, line in enumerate(table.lines):
+        names = [table.columns[0].cells[k], table.columns[1].cells[k]]
+        cell = [find(name) for find, name in zip(axes, names, strict=True)]
+        if None not in cell:
+            found.append(cell)
+        elif k > 0 or cell != [None, None]:  # else a header
             axis = "row" if cell[0] is None else "column"
-            raise DataError(
-                f"{path} line {number}: no {axis} of the table is called {line[cell.index(None)]!r}"
-            )
-        found.append(cell)
+            stranger = names[cell.index(None)]
+            raise table.error(f"line {line}: no {axis} of the table is called {stranger!r}")
     if not found:
-        raise DataError(f"{path} names no cell of the table; give lines of row,col")
+        raise table.error("names no cell of the table; give lines of row and col")
     i, j = np.array(found, np.int64).T
     return i, j
+
+
+def _finder(labels: Sequence[str] | None, size: int) -> Callable[[str], int | None]:
+    """Return what finds the place of a label, or of a number where there are no labels."""
+    from entrywise.tables import whole
+
+    if labels is not None:
+        return {label: k for k, label in enumerate(labels)}.get
+
+    def place(text: str) -> int | None:
+        k = whole(text)
+        return k if k is not None and k < size else None
+
+    return place
 
 
 def _on_axis(new: Observations, seen: Observations) -> Observations:
     """Return the new rows' observations on the columns of the fitted table."""
     from dataclasses import replace
 
-    from entrywise.results import posterior
+    from entrywise.results import lookup
 
     if new.col_labels is None or seen.col_labels is None:
         return new
-    code = posterior.lookup(new.col_labels, seen.col_labels, "column")
+    code = lookup(new.col_labels, seen.col_labels, "column")
     return replace(
         new, cols=code[new.cols], shape=(new.shape[0], seen.shape[1]), col_labels=seen.col_labels
     )
@@ -239,12 +250,11 @@ def _lines(
                 )
 
 
-def _tell(found: LowRank, file: str) -> None:
-    """Say what there was, what was done and how good it is."""
+def _tell(found: LowRank) -> None:
+    """Say what was done and how good it is."""
     r = found.report
-    m, n = r["shape"]
-    say(f"{file}: {m} x {n}, {r['known']} known ({100 * r['share']:.3g} %), {r['components']} connected "
-        f"component{'s' if r['components'] != 1 else ''}")  # fmt: skip
+    plural = "s" if r["components"] != 1 else ""
+    say(f"  {100 * r['share']:.3g} % are known, in {r['components']} connected component{plural}")
     if r["components"] > 1:
         if "connect" in r:
             say(f"  cells between components are not determined and left empty; {r['to connect']} more would link them, "

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def crowd(
     file: Annotated[
         str,
-        typer.Argument(help="Answers: a .csv or .tsv (.gz) with item, worker, label; - is stdin."),
+        typer.Argument(
+            help="Answers: .csv, .tsv, .xlsx or .parquet (.gz too) with item, worker, label; - is stdin."
+        ),
     ],
     truth: Annotated[
         str | None,
@@ -52,14 +54,15 @@ def crowd(
 
     Example: entrywise crowd labels.csv --truth gold.csv --workers
     """
-    from entrywise.apply._tables import ITEM, LABEL, WORKER, read_columns
     from entrywise.apply.crowd import consensus
     from entrywise.exceptions import DataError, ParameterError
+    from entrywise.tables import ITEM, LABEL, WORKER, read_long
 
     if not 0 < level < 1:
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
     roles = (("item", ITEM), ("worker", WORKER), ("label", LABEL))
-    cells, taken = read_columns(file, roles, (item, worker, label))
+    answers = read_long(file, roles, (item, worker, label))
+    cells, taken = answers.cells, answers.taken
     gold = None if truth is None else _gold(truth)
     try:
         found = consensus(
@@ -135,10 +138,10 @@ def _tell(found: Consensus, answers: int) -> None:
 
 
 def _gold(path: str) -> dict[str, str]:
-    from entrywise.apply._tables import ITEM, TRUTH, read_columns
     from entrywise.exceptions import DataError
+    from entrywise.tables import ITEM, TRUTH, read_long
 
-    (items, labels), _ = read_columns(path, (("item", ITEM), ("truth", TRUTH)))
+    items, labels = read_long(path, (("item", ITEM), ("truth", TRUTH))).cells
     gold: dict[str, str] = {}
     for i, c in zip(items, labels, strict=True):
         if gold.setdefault(i, c) != c:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entrywise.cli._shared import Format, FormatOption, emit, read_points, say
+from entrywise.cli._shared import Format, FormatOption, emit, say
 
 if TYPE_CHECKING:
     from entrywise.results import PSDFactor
@@ -17,7 +17,7 @@ def kernel(
     file: Annotated[
         str,
         typer.Argument(
-            help="Points, one a row: .npy, .npz, .csv, .tsv or .parquet (- is CSV on stdin)."
+            help="Points, one a line: .csv, .tsv, .xlsx, .parquet, .npy or .npz (.gz too); - is text on stdin."
         ),
     ],
     rank: Annotated[int | None, typer.Option(help="Most columns to ask for.")] = None,
@@ -42,7 +42,7 @@ def kernel(
         float | None, typer.Option(help="Of the polynomial and sigmoid kernels.")
     ] = None,
     order: Annotated[
-        str, typer.Option(help="greedy (largest entry error), random (trace error) or given.")
+        str, typer.Option(help="greedy (largest entry error) or random (trace error).")
     ] = "greedy",
     seed: Annotated[int, typer.Option(help="For --order random and the median.")] = 0,
     out: Annotated[
@@ -72,6 +72,7 @@ def kernel(
     from entrywise.exceptions import ParameterError
     from entrywise.oracles import KernelOracle, MatrixOracle
     from entrywise.play import play
+    from entrywise.tables import read_points
 
     if embed not in (None, "tsne", "pca"):
         raise ParameterError(f"--embed must be tsne or pca, got {embed!r}")
@@ -142,11 +143,8 @@ def draw(
     found: PSDFactor, method: str, target: Path, plot: Path | None, seed: int, radial: bool = False
 ) -> None:
     """Write the map of a completed kernel: coordinates as CSV, and a picture when wanted."""
-    import csv
-    import io
-
     from entrywise.apply.kernels import embed, save_map
-    from entrywise.npz import write_whole
+    from entrywise.tables import write_table
 
     radial = radial and method == "tsne" and found.rank > 1
     if radial:
@@ -157,12 +155,9 @@ def draw(
     if radial:
         say("map from distances to the columns asked")
     Y = embed(found, method, rng=seed, radial=radial)  # type: ignore[arg-type]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("point", "x", "y", "asked"))
     asked = set(found.pivots.tolist())
-    writer.writerows((k, float(x), float(y), int(k in asked)) for k, (x, y) in enumerate(Y))
-    write_whole(target, text.getvalue().encode())
+    rows = ((k, float(x), float(y), int(k in asked)) for k, (x, y) in enumerate(Y))
+    write_table(target, ("point", "x", "y", "asked"), rows)
     say(f"map: {target}")
     if plot is not None:
         words = f"{'t-SNE' if method == 'tsne' else 'kernel PCA'} of {len(Y)} points from {found.rank} columns (ringed)"

@@ -53,12 +53,10 @@ def create(
 
     Example: entrywise leaderboard create scores.db --rows models.csv --cols tasks.csv --budget 500 --goal best
     """
-    from entrywise.cli._study_files import known_of, labels_of
     from entrywise.study import Study
+    from entrywise.tables import read_labels
 
-    models, tasks = labels_of(rows), labels_of(cols)
-    assert models is not None
-    assert tasks is not None
+    (models, _), (tasks, _) = read_labels(rows), read_labels(cols)
     params: dict[str, Any] = {
         "goal": goal,
         "rank": min(rank, len(models), len(tasks)),
@@ -72,7 +70,7 @@ def create(
         seed=seed,
         budget=budget,
         prices=None if price is None else _prices(price, models, tasks),
-        known=None if known is None else known_of(known, models, tasks),
+        known=None if known is None else _cells(known, models, tasks, "value"),
         rows=models,
         cols=tasks,
     )
@@ -218,14 +216,35 @@ def _prices(path: str, rows: list[str], cols: list[str]) -> Any:
     """Return the price of every cell from a file of row, col, price."""
     import numpy as np
 
-    from entrywise.cli._study_files import known_of
     from entrywise.exceptions import DataError
     from entrywise.queries import Prices
 
-    seen = known_of(path, rows, cols, "price")
-    if len(seen) < len(rows) * len(cols):
-        missing = np.argwhere(np.isnan(seen.to_dense()))[0]
+    table = _cells(path, rows, cols, "price").to_dense()
+    missing = np.argwhere(np.isnan(table))
+    if len(missing):
+        i, j = missing[0]
         raise DataError(
-            f"{path} must price every cell, ({rows[missing[0]]!r}, {cols[missing[1]]!r}) has none; add it"
+            f"{path} must price every cell, ({rows[i]!r}, {cols[j]!r}) has none; add it"
         )
-    return Prices(seen.to_dense())
+    return Prices(table)
+
+
+def _cells(path: str, rows: list[str], cols: list[str], name: str) -> Any:
+    """Return the cells in a file of row, col and the column `name`; a stranger is refused with its line."""
+    from entrywise.observations import Observations
+    from entrywise.tables import number, read_long
+
+    roles = [(role, (role,)) for role in ("row", "col", name)]
+    facts = read_long(path, roles, ("row", "col", name))
+    places = [{label: k for k, label in enumerate(axis)} for axis in (rows, cols)]
+    found = []
+    for line, row, col, text in zip(facts.lines, *facts.cells, strict=True):
+        for axis, known, label in (("row", places[0], row), ("column", places[1], col)):
+            if label not in known:
+                raise facts.table.error(f"line {line}: no {axis} is called {label!r}")
+        value = number(text)
+        if value is None:
+            raise facts.table.error(f"line {line}: {name} must be a number, got {text!r}")
+        found.append((places[0][row], places[1][col], value))
+    i, j, values = zip(*found, strict=True)
+    return Observations.from_triplets(i, j, values, (len(rows), len(cols)))

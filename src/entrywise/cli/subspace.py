@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+
+if TYPE_CHECKING:
+    from entrywise.tables import Column, Table
 
 
 def subspace(
     file: Annotated[
         str,
         typer.Argument(
-            help="Samples, one a line, empty where not seen: .csv, .tsv, .parquet, .npy, .npz (- is CSV on stdin)."
+            help="Samples, one a line, empty where not seen: .csv, .tsv, .xlsx, .parquet, .npy, .npz (.gz too); - is stdin."
         ),
     ],
     components: Annotated[
@@ -28,10 +31,10 @@ def subspace(
         bool, typer.Option(help="Divide each attribute by its standard deviation first.")
     ] = False,
     loadings: Annotated[
-        Path | None, typer.Option(help="Write component, attribute, loading here (CSV).")
+        Path | None, typer.Option(help="Write component, attribute, loading here (.csv or .xlsx).")
     ] = None,
     scores: Annotated[
-        Path | None, typer.Option(help="Write the scores of every sample here (CSV).")
+        Path | None, typer.Option(help="Write the scores of every sample here (.csv or .xlsx).")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the subspace here (npz).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the spectrum here (PNG).")] = None,
@@ -49,7 +52,7 @@ def subspace(
 
     from entrywise.exceptions import ParameterError
     from entrywise.passive import partial_pca
-    from entrywise.reproduce.figures import save_csv
+    from entrywise.tables import write_table
 
     X, names = read_samples(file, leave_out or [])
     if components >= X.shape[1] or components < 1:
@@ -104,10 +107,10 @@ def subspace(
             for c, V in enumerate(found.components)
             for j in range(len(names))
         )
-        save_csv(loadings, ("component", "attribute", "loading"), lines)
+        write_table(loadings, ("component", "attribute", "loading"), lines)
     if scores is not None:
         Z = found.transform(X)
-        save_csv(
+        write_table(
             scores,
             ("sample", *(f"component{c + 1}" for c in range(components))),
             ([i, *z] for i, z in enumerate(Z.tolist())),
@@ -122,7 +125,7 @@ def subspace(
         f"{report['samples']} samples, {report['attributes a sample']:.3g} of {found.d} attributes seen in each; "
         f"{report['samples with fewer than two attributes']} samples show fewer than two"
     )
-    if report["pairs never seen together"]:
+    if report["pairs_never_seen_together"]:
         say(
             f"{report['pairs never seen together']} pairs were never seen together: their covariance is taken as 0",
             style="yellow",
@@ -132,90 +135,74 @@ def subspace(
 def read_samples(file: str, leave_out: list[str]) -> tuple[Any, list[str]]:
     """Return samples (an array with NaN, or a sparse matrix) and the names of their attributes.
 
-    Columns of text or dates cannot be attributes and are left out, which is said on stderr.
+    Columns of text or dates, and ids under a usual name, cannot be attributes and are left out, which is said.
     """
-    import sys
-
     import numpy as np
-    import polars as pl
 
     from entrywise.exceptions import DataError
+    from entrywise.tables import ending, read_table
 
-    ending = Path(file.removesuffix(".gz")).suffix.lower()
-    if ending in (".npy", ".npz"):
-        X = _read_numpy(file)
+    if ending(file) in (".npy", ".npz"):
         if leave_out:
             raise DataError(f"{file} has no column names; --leave-out takes a table with a header")
+        X = _read_numpy(file)
         return X, [str(j) for j in range(X.shape[1])]
-    try:
-        if ending in (".parquet", ".pq"):
-            table = pl.read_parquet(file)
-        else:
-            source: Any = sys.stdin.buffer if file == "-" else file
-            table = pl.read_csv(source, separator="\t" if ending == ".tsv" else ",", infer_schema_length=None,
-                                null_values=["", "NA", "NaN", "nan", "null"])  # fmt: skip
-    except pl.exceptions.PolarsError as error:
-        raise DataError(
-            f"{file} must be a table with one line a sample: {str(error).splitlines()[0]}"
-        ) from None
-    for name in leave_out:
-        if name not in table.columns:
-            raise DataError(
-                f"{file} has no column {name!r} to leave out; it has {', '.join(map(repr, table.columns[:12]))}"
-            )
-    table = table.drop(leave_out)
-    empty = {
-        c for c in table.columns if table[c].null_count() == table.height
-    }  # without values: of no type yet
-    text = [
-        c for c, t in table.schema.items() if not (t.is_numeric() or t == pl.Boolean or c in empty)
-    ]
+    table = read_table(file)
+    dropped = {id(table.named(name)) for name in leave_out}
+    columns = [column for column in table.columns if id(column) not in dropped]
+    for column in columns:
+        _refuse_infinite(table, column)
+    text = [column for column in columns if column.kind == "text" or is_ids(column, table)]
     if text:
-        say(f"left out, since they hold no numbers: {', '.join(text)}", style="yellow")
-        table = table.drop(text)
-    if table.width < 2 or table.height < 2:
+        names = ", ".join(column.name for column in text)
+        say(f"left out, since they hold no measurements: {names}", style="yellow")
+    kept = [column for column in columns if column not in text]
+    if len(kept) < 2 or len(table) < 2:
         raise DataError(
-            f"{file} must have two columns of numbers and two lines or more, got {table.height} x {table.width}"
+            f"{file} must have two columns of numbers and two lines or more, got {len(table)} x {len(kept)}"
         )
-    X = table.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    if np.isinf(X).any():
-        i, j = np.argwhere(np.isinf(X))[0]
-        raise DataError(
-            f"line {i + 2} of {file}, column {table.columns[j]!r}, is {X[i, j]}; values must be finite"
-        )
-    return X, list(table.columns)
+    return np.column_stack([column.numbers for column in kept]), [column.name for column in kept]
+
+
+def is_ids(column: Column, table: Table) -> bool:
+    """Return whether a column holds ids: the first, unique whole numbers under a name such as id or sample."""
+    from entrywise.layouts import is_label_name
+
+    if column is not table.columns[0] or not table.headed or not is_label_name(column.name):
+        return False
+    return column.kind == "whole" and len(set(column.cells)) == len(table)
+
+
+def _refuse_infinite(table: Table, column: Column) -> None:
+    """Refuse a column of numbers one of which is infinite, by its line."""
+    from entrywise.exceptions import DataError
+
+    for k, cell in enumerate(column.cells):
+        if cell.lower().lstrip("+-") in ("inf", "infinity"):
+            raise DataError(
+                f"line {table.lines[k]} of {table.path}, column {column.name!r}, is {cell}; values must be finite"
+            )
 
 
 def _read_numpy(file: str) -> Any:
     import numpy as np
 
     from entrywise.exceptions import DataError
+    from entrywise.tables import arrays_of, sparse_of
 
-    try:
-        if file.endswith(".npy"):
-            X = np.load(file, allow_pickle=False)
-        else:
-            with np.load(file, allow_pickle=False) as stored:
-                if "indptr" in stored.files:
-                    from scipy.sparse import load_npz
-
-                    matrix: Any = load_npz(file)
-                    return matrix.tocsr()
-                arrays = [stored[name] for name in stored.files if stored[name].ndim == 2]
-                if len(arrays) != 1:
-                    raise DataError(
-                        f"{file} must hold one array with two dimensions, it holds {len(arrays)}"
-                    )
-                X = arrays[0]
-    except (ValueError, EOFError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{file} must be a numpy file without pickles: {error}") from None
-    if X.ndim != 2 or X.dtype.kind not in "fiub":
+    found = arrays_of(file)
+    if isinstance(found, dict):
+        if "indptr" in found:
+            return sparse_of(file, found).tocsr()
+        flat = [array for array in found.values() if array.ndim == 2]
+        if len(flat) != 1:
+            raise DataError(f"{file} must hold one array with two dimensions, it holds {len(flat)}")
+        found = flat[0]
+    if found.ndim != 2 or found.dtype.kind not in "fiub":
         raise DataError(
-            f"{file} must hold numbers in two dimensions, got {X.dtype} of shape {X.shape}"
+            f"{file} must hold numbers in two dimensions, got {found.dtype} of shape {found.shape}"
         )
-    return X.astype(np.float64)
+    return found.astype(np.float64)
 
 
 def draw_spectrum(path: Path, found: Any) -> None:

@@ -75,7 +75,7 @@ class _Imputer(TransformerMixin, BaseEstimator, ABC):
         """Return the ends of intervals for the gaps of X, arrays like X with the known entries themselves elsewhere."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        if self.completed_.row_cov is None:
+        if not self.completed_.has_variance:
             raise ParameterError(f"{type(self).__name__} has no intervals; use LowRankImputer")
         ends = []
         i, j = np.nonzero(np.isnan(X))
@@ -118,8 +118,8 @@ class LowRankImputer(_Imputer):
     keep_empty_features : bool
         Keep columns of which nothing is known (filled with 0) instead of leaving them out.
     random_state : int or Generator
-    max_iter, tol : int, float
-        As ``sweeps`` and ``tol`` of low_rank.
+    max_sweeps, tol : int, float
+        As ``max_sweeps`` and ``tol`` of low_rank.
 
     Attributes
     ----------
@@ -147,21 +147,21 @@ class LowRankImputer(_Imputer):
         scale: bool = True,
         keep_empty_features: bool = False,
         random_state: Seed = 0,
-        max_iter: int = 60,
+        max_sweeps: int = 60,
         tol: float = 1e-3,
     ) -> None:
         self.n_components = n_components
         self.scale = scale
         self.keep_empty_features = keep_empty_features
         self.random_state = random_state
-        self.max_iter = max_iter
+        self.max_sweeps = max_sweeps
         self.tol = tol
 
     def _complete(self, seen: Observations, weights: Array) -> LowRank:
         alike = bool(np.all(weights == 1.0))
         return low_rank(
             seen, self.n_components, row_weights=None if alike else weights, rng=self.random_state,
-            sweeps=self.max_iter, tol=self.tol,
+            max_sweeps=self.max_sweeps, tol=self.tol,
         )  # fmt: skip
 
 
@@ -176,8 +176,8 @@ class SoftImputer(_Imputer):
         Most components.
     scale, keep_empty_features, random_state
         See :class:`LowRankImputer`.
-    max_iter, tol : int, float
-        As ``sweeps`` and ``tol`` of soft_impute.
+    max_sweeps, tol : int, float
+        As ``max_sweeps`` and ``tol`` of soft_impute.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class SoftImputer(_Imputer):
         scale: bool = True,
         keep_empty_features: bool = False,
         random_state: Seed = 0,
-        max_iter: int = 300,
+        max_sweeps: int = 300,
         tol: float = 1e-5,
     ) -> None:
         self.penalty = penalty
@@ -208,7 +208,7 @@ class SoftImputer(_Imputer):
         self.scale = scale
         self.keep_empty_features = keep_empty_features
         self.random_state = random_state
-        self.max_iter = max_iter
+        self.max_sweeps = max_sweeps
         self.tol = tol
 
     def _complete(self, seen: Observations, weights: Array) -> LowRank:
@@ -218,7 +218,7 @@ class SoftImputer(_Imputer):
         )
         return soft_impute(
             scaled, self.penalty, max_rank=self.max_rank, center="none", rng=self.random_state,
-            sweeps=self.max_iter, tol=self.tol,
+            max_sweeps=self.max_sweeps, tol=self.tol,
         )  # fmt: skip
 
 

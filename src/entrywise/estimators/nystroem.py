@@ -34,7 +34,7 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     gamma, coef0, degree, kernel_params : of the kernel.
     n_components : int
         Most points to choose; fewer when the kernel's rank is smaller or `max_error` is reached.
-    order : {"random", "greedy", "given"}
+    order : {"random", "greedy"}
         How points are chosen, see :func:`entrywise.active.adaptive_nystrom`.
     max_error : float, optional
         Stop when every training entry of the kernel is certified within this.

@@ -20,11 +20,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise.exceptions import ParameterError
 from entrywise.linalg.variational import one_blas_thread
 from entrywise.results import LowRank
+from entrywise.results.posterior import (
+    col_features,
+    design,
+    packed,
+    row_features,
+    squares,
+    unpacked,
+)
 from entrywise.types import Array, Indices
 
 BLOCK = 1 << 20  # cells scored at once
+NOISELESS = 1e-12  # answers count as at least this noisy, relative to the rows' variances: gains stay finite
+SMALLEST = 1e-300
+SLACK = 0.1  # in a pass rows buy down to nine tenths of the best rate, so that few are scored again
+CANDIDATES = 16  # of every row, beside twice the average need
 
 
 @dataclass
@@ -48,74 +61,49 @@ class Gains:
         """Return the state of a fit of :func:`~entrywise.passive.low_rank`; (rows, cols) are no longer open."""
         from entrywise.linalg._jit_gain import packed_sums
 
-        (m, n), q = fit.shape, fit.rank + 1
-        assert fit.row_cov is not None
-        assert fit.col_cov is not None
-        U, V = np.ones((m, q)), np.ones((n, q))
-        U[:, :-1], V[:, :-1] = fit.left, fit.right
-        a, b = np.triu_indices(q)
+        if fit.posterior is None or fit.posterior.is_point:
+            raise ParameterError("gains need a posterior with covariances; fit with low_rank")
+        (m, n), posterior = fit.shape, fit.posterior
+        U, V = design(fit.left), design(fit.right)
+        a, b = np.triu_indices(U.shape[1])
         if by_sum:
-            s = V.sum(axis=0) - np.stack(
-                [np.bincount(rows, V[cols, k], m) for k in range(q)], axis=1
-            )
+            bought = np.stack([np.bincount(rows, v[cols], m) for v in V.T], axis=1)
+            s = V.sum(axis=0) - bought
             M = s[:, a] * s[:, b]
         else:
             M = (V.T @ V)[a, b] - packed_sums(rows, cols, V, m)
         N = (U.T @ U)[a, b] - packed_sums(cols, rows, U, n)
-        s2 = fit.noise_variance + fit.lack_variance
-        scale = float(np.mean(np.einsum("iaa->i", fit.row_cov))) if m else 1.0
-        s2 = max(s2, 1e-12 * max(scale, 1e-300))
-        return cls(U, V, fit.row_cov[:, a, b], fit.col_cov[:, a, b], M, N, s2, by_sum)
+        scale = float(np.mean(np.einsum("iaa->i", posterior.rows.cov))) if m else 1.0
+        s2 = max(posterior.answer_variance, NOISELESS * max(scale, SMALLEST))
+        return cls(
+            U, V, Cu=packed(posterior.rows.cov), Cv=packed(posterior.cols.cov), M=M, N=N, s2=s2, by_sum=by_sum
+        )  # fmt: skip
 
-    def _unpacked(self, packed: Array) -> Array:
-        """Return packed symmetric matrices in full, shape (lines, q, q)."""
+    def _features(self) -> tuple[Array, Array, Array, Array]:
+        """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
         q = self.U.shape[1]
         a, b = np.triu_indices(q)
-        full = np.empty((len(packed), q, q))
-        full[:, a, b] = full[:, b, a] = packed
-        return full
-
-    def _features(self) -> tuple[Array, Array, Array, Array, Array]:
-        """Return UU, VV (packed outer squares, off-diagonals doubled), Pu = Cu M Cu, Pv = Cv N Cv, and `inside`.
-
-        The gain times (sigma^2 + variance) is ``Pu.VV + UU.Pv``, the variance ``Cu.VV + (UU + inside Cu).Cv``.
-        """
-        a, b = np.triu_indices(self.U.shape[1])
-        twice = np.where(a == b, 1.0, 2.0)
-        products = []
-        for C, M in ((self.Cu, self.M), (self.Cv, self.N)):
-            full = self._unpacked(C)
-            products.append((full @ self._unpacked(M) @ full)[:, a, b])
-        inside = twice * ((a < self.U.shape[1] - 1) & (b < self.U.shape[1] - 1))
-        return (
-            self.U[:, a] * self.U[:, b] * twice,
-            self.V[:, a] * self.V[:, b] * twice,
-            products[0],
-            products[1],
-            inside,
+        Pu, Pv = (
+            (C @ unpacked(M, q) @ C)[:, a, b]
+            for C, M in ((unpacked(self.Cu, q), self.M), (unpacked(self.Cv, q), self.N))
         )
-
-    def _factors(self) -> tuple[Array, Array, Array, Array]:
-        """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
-        UU, VV, Pu, Pv, inside = self._features()
-        right = VV.T
         return (
-            np.hstack([Pu, UU]),
-            np.vstack([right, Pv.T]),
-            np.hstack([self.Cu, UU + inside * self.Cu]),
-            np.vstack([right, self.Cv.T]),
+            np.hstack([Pu, squares(self.U)]),
+            np.ascontiguousarray(np.hstack([squares(self.V), Pv]).T),
+            row_features(self.U, self.Cu),
+            np.ascontiguousarray(col_features(self.V, self.Cv).T),
         )
 
     def blocks(self) -> Iterator[tuple[Indices, Array, Array]]:
         """Yield (rows, gains, variances) for blocks of rows; both of shape (len(rows), n)."""
-        gain_left, gain_right, var_left, var_right = self._factors()
+        gain_left, gain_right, var_left, var_right = self._features()
         for rows in self._row_blocks():
             variance = var_left[rows] @ var_right
             yield rows, (gain_left[rows] @ gain_right) / (self.s2 + variance), variance
 
     def _orders(self) -> Iterator[tuple[Indices, NDArray[np.float32]]]:
         """Yield (rows, gains in single precision and a unit of their own): an order, not a value; the array is used again."""
-        gain_left, gain_right, var_left, var_right = self._factors()
+        gain_left, gain_right, var_left, var_right = self._features()
         gain_left, gain_right, _ = _single(gain_left, gain_right)
         var_left, var_right, unit = _single(var_left, var_right)
         s2 = np.float32(self.s2 / unit)
@@ -142,7 +130,7 @@ class Gains:
         price: Callable[[Indices], Array],
         money: float,
         most: int,
-        slack: float = 0.1,
+        slack: float = SLACK,
     ) -> tuple[Indices, Indices]:
         """Return the cells to buy with `money`, at most `most`, best first, covariances updated in between.
 
@@ -151,37 +139,32 @@ class Gains:
         """
         from entrywise.linalg._jit_gain import buy_greedily
 
+        if most < 1:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
         m, n = len(self.U), len(self.V)
-        length = int(min(n, 16 + 2 * np.ceil(most / m * max(1.0, n / m))))
+        need = most / m * max(1.0, n / m)
+        length = int(min(n, CANDIDATES + 2 * np.ceil(need)))
         short, prices = np.empty((m, length), np.int32), np.ones((m, length))
         with one_blas_thread():
             for rows, rate in self._orders():
                 cost = price(rows)
                 rate /= cost
                 rate[~is_open(rows) | (cost > money)] = -1.0
-                top = (
-                    np.argpartition(rate, n - length)[:, n - length :]
-                    if length < n
-                    else np.arange(n)[None, :]
-                )
-                top = np.broadcast_to(top, (len(rows), length))
+                top = _largest(rate, length)
                 short[rows] = np.where(np.take_along_axis(rate, top, axis=1) > 0, top, -1)
                 prices[rows] = np.take_along_axis(np.broadcast_to(cost, rate.shape), top, axis=1)
         return buy_greedily(  # type: ignore[no-any-return]
-            self.U,
-            self.V,
-            self.Cu,
-            self.Cv,
-            self.M,
-            self.N,
-            self.s2,
-            short,
-            prices,
-            money,
-            most,
-            self.by_sum,
-            slack,
-        )
+            self.U, self.V, self.Cu, self.Cv, self.M, self.N, self.s2,
+            short, prices, money, most, self.by_sum, slack,
+        )  # fmt: skip
+
+
+def _largest(rate: NDArray[np.float32], length: int) -> Indices:
+    """Return the columns of the largest in each row, in no order, shape (rows, length)."""
+    n = rate.shape[1]
+    if length < n:
+        return np.argpartition(rate, n - length)[:, n - length :]
+    return np.broadcast_to(np.arange(n), rate.shape)
 
 
 def leverage(X: Array) -> Array:
@@ -192,7 +175,7 @@ def leverage(X: Array) -> Array:
 
 def _single(left: Array, right: Array) -> tuple[Array, Array, float]:
     """Return factors of ``left @ right / unit`` in single precision, whose entries are at most one, and the unit."""
-    size = np.maximum(np.abs(left).max(axis=0, initial=0.0), 1e-300)
+    size = np.maximum(np.abs(left).max(axis=0, initial=0.0), SMALLEST)
     right = right * size[:, None]
-    unit = max(float(np.abs(right).max(initial=0.0)), 1e-300)
+    unit = max(float(np.abs(right).max(initial=0.0)), SMALLEST)
     return (left / size).astype(np.float32), (right / unit).astype(np.float32), unit

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from entrywise.linalg.ridge import ridge_lines
 from entrywise.types import Array, Indices
 
 DENSE = 1200  # sides up to this are decomposed whole
@@ -108,14 +109,12 @@ def fit_psd(
             weight = 1.0 / (p * (1.0 - p))
         else:
             weight = np.full(len(i), 1.0 / variance)
-        outer = (F[:, :, None] * F[:, None, :]).reshape(n, r * r)
-        M = (csr_array((n_ * weight, j, starts), shape=(n, n)) @ outer).reshape(n, r, r)
-        b = csr_array((s_ * weight, j, starts), shape=(n, n)) @ F
+        weights = csr_array((n_ * weight, j, starts), shape=(n, n))
+        targets = csr_array((s_ * weight, j, starts), shape=(n, n)) @ F
         mu = F.mean(axis=0)
-        cov = (F - mu).T @ (F - mu) / n + (spread * np.sum(F * F) / n + 1e-12 * size) * np.eye(r)
-        precision = np.linalg.inv(cov)
-        best = np.linalg.solve(M + precision, (b + precision @ mu)[:, :, None])[:, :, 0]
-        F = 0.5 * (F + best)
+        least = spread * np.sum(F * F) / n + 1e-12 * size
+        cov = (F - mu).T @ (F - mu) / n + least * np.eye(r)
+        F = 0.5 * (F + ridge_lines(F, weights, targets, mu, cov))
     return F
 
 

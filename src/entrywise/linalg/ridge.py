@@ -1,14 +1,16 @@
-"""Ridge regression over a whole grid of penalties, with leave-one-out errors, from one SVD.
+"""Ridge regression: over a whole grid of penalties from one SVD, and of many lines at once towards one prior.
 
-With X = P diag(s) Q' every penalty only changes the filter f = s^2 / (s^2 + penalty). The squared leave-one-out
-residual of row i, summed over all targets, is a quadratic form in g = 1 - f whose matrices do not depend on
-the penalty: a penalty costs the rows times the square of the smaller side of X, whatever the number of targets.
+:func:`ridge_path` has leave-one-out errors: with X = P diag(s) Q' every penalty only changes the filter
+f = s^2 / (s^2 + penalty). The squared leave-one-out residual of row i, summed over all targets, is a quadratic form in
+g = 1 - f whose matrices do not depend on the penalty: a penalty costs the rows times the square of the smaller side of X,
+whatever the number of targets.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +18,8 @@ from entrywise.exceptions import ParameterError
 from entrywise.types import Array, Indices
 
 _TINY = float(np.finfo(float).tiny)
-_LEVELS = (
-    (2.6, 10),
-    (5.0, 12),
-)  # points a unit of the logarithm of the penalty, and how many carry to one penalty
+# points a unit of the logarithm of the penalty, and how many carry to one penalty; the finer where the coarser leaves doubt
+_LEVELS = ((2.6, 10), (5.0, 12))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +107,41 @@ def ridge_path(X: Array, Y: Array, penalties: Array, *, relative: bool = False) 
         at, error = least(*terms, penalties, nodes * unit, weights, fewer, first, len(nodes))
         if at >= 0:
             break
-    else:
+    else:  # too few penalties to save anything, or too much doubt: each by itself
         every = left_out(*terms, penalties)
         if not (np.isfinite(X).all() and np.isfinite(Y).all()):
             raise ParameterError("X and Y must be finite")
         at = int(every.argmin())
         error = float(every[at])
     return RidgePath(penalties, float(penalties[at]), error, terms, G, Qt)
+
+
+def ridge_lines(F: Array, weights: Any, targets: Array, mean: Array, cov: Array) -> Array:
+    r"""Return the coefficients of every line on F under one Gaussian prior, shape (lines, k).
+
+    .. math:: \Big(\sum_i w_{ti} f_i f_i^\top + \Sigma^{-1}\Big)^{-1} \Big(\sum_i w_{ti} y_{ti} f_i + \Sigma^{-1} \mu\Big)
+
+    Parameters
+    ----------
+    F : ndarray of shape (n, k)
+    weights : ndarray or sparse array of shape (lines, n)
+        Precision :math:`w_{ti}` with which line t is known at i; 0 where it is not.
+    targets : ndarray of shape (lines, k)
+        :math:`\sum_i w_{ti} y_{ti} f_i`.
+    mean, cov : ndarray of shape (k,) and (k, k)
+        The prior's :math:`\mu` and :math:`\Sigma`.
+
+    Examples
+    --------
+    >>> ridge_lines(np.ones((3, 1)), np.ones((1, 3)), np.array([[6.0]]), np.zeros(1), np.eye(1))
+    array([[1.5]])
+    """
+    n, k = F.shape
+    outer = (F[:, :, None] * F[:, None, :]).reshape(n, k * k)
+    grams = (weights @ outer).reshape(-1, k, k)
+    precision = np.linalg.inv(cov)
+    pulled = (targets + precision @ mean)[..., None]
+    return np.asarray(np.linalg.solve(grams + precision, pulled)[..., 0])
 
 
 @lru_cache(maxsize=16)
@@ -154,13 +182,11 @@ def _terms(P: Array, G: Array, Y: Array) -> tuple[Array, Array, Array, Array]:
     m, k = P.shape
     size = max(Y.size, 1)
     M = G @ G.T / size
-    if k < m:
-        R = Y - P @ G
-        return (
-            M,
-            R @ G.T / size,
-            np.einsum("sn,sn->s", R, R) / size,
-            1.0 - np.einsum("sk,sk->s", P, P),
-        )
-    nothing = np.zeros(m)  # P is orthogonal, and 1 - h is a sum of g P^2, without cancellation
-    return M, np.zeros((m, k)), nothing, nothing
+    if k >= m:  # P is orthogonal, and 1 - h is a sum of g P^2, without cancellation
+        nothing = np.zeros(m)
+        return M, np.zeros((m, k)), nothing, nothing
+    R = Y - P @ G
+    cross = R @ G.T / size
+    alone = np.einsum("sn,sn->s", R, R) / size
+    outside = 1.0 - np.einsum("sk,sk->s", P, P)
+    return M, cross, alone, outside

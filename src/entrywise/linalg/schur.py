@@ -16,7 +16,9 @@ from entrywise.exceptions import NotPSD
 from entrywise.types import Array, Indices
 
 EPS = float(np.finfo(np.float64).eps)
+TINIEST = float(np.finfo(np.float64).smallest_subnormal)
 NEGATIVE = 1e-8  # a residual below -NEGATIVE * max diagonal is no round-off
+IMPOSSIBLE = 8.0  # standard deviations of noise that no answer is away
 
 
 class Schur:
@@ -46,6 +48,11 @@ class Schur:
     def rank(self) -> int:
         """Columns taken so far."""
         return len(self.pivots)
+
+    @property
+    def round_off(self) -> float:
+        """Size of one rounding of the largest entry; never below the smallest number there is."""
+        return max(EPS * self.scale, TINIEST)
 
     @property
     def F(self) -> Array:
@@ -117,7 +124,7 @@ class Schur:
 
     def _refuse_negative(self) -> None:
         with np.errstate(invalid="ignore"):
-            limit = NEGATIVE * self.scale + 8.0 * self.reach()
+            limit = NEGATIVE * self.scale + IMPOSSIBLE * self.reach()
             low = np.flatnonzero(self.residual < -limit)
         if len(low):
             c, p = int(low[np.argmin(self.residual[low])]), self.pivots[-1]

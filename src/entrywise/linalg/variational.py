@@ -17,6 +17,18 @@ from numpy.typing import NDArray
 
 from entrywise.types import Array, Indices
 
+SMALLEST = 1e-300  # below any variance: keeps quotients of zeros finite
+FIRST_PRIOR = (
+    0.25  # variance of a bias before any sweep, of values with variance one; learned from then on
+)
+WEAK_PRIOR = 1e-3  # lines' worth of a round prior: few lines cannot make the covariance singular
+FASTEST_FALL = 0.2  # what is left of t2 after one half sweep at least: long steps are held back
+FEW = 50_000  # observations below which threads cost more than they save
+CHUNKS = 16  # shares of the observations that threads take
+SIGNS = 1 << 20  # signs drawn at a time
+TURNED = 4096  # covariances turned at a time
+OVERSAMPLED = 6  # directions beyond those wanted in a subspace iteration
+
 
 @dataclass
 class Side:
@@ -38,28 +50,38 @@ class Side:
 
     @classmethod
     def pair(
-        cls, rows: Indices, cols: Indices, values: Array, variance: Array, shape: tuple[int, int]
+        cls,
+        rows: Indices,
+        cols: Indices,
+        values: Array,
+        variance: Array,
+        shape: tuple[int, int],
     ) -> tuple[Side, Side]:
         """Return both sides before any sweep: rank 0, biases at zero."""
+        m, n = shape
+        return (
+            cls._grouped(rows, cols, values, variance, m),
+            cls._grouped(cols, rows, values, variance, n),
+        )
+
+    @classmethod
+    def _grouped(
+        cls, index: Indices, other: Indices, values: Array, variance: Array, size: int
+    ) -> Side:
         from entrywise.linalg._jit_als import group
 
-        found = []
-        for index, other, size in ((rows, cols, shape[0]), (cols, rows, shape[1])):
-            pointer, across, sorted_values, spread = group(index, other, values, variance, size)
-            found.append(
-                cls(
-                    pointer,
-                    across,
-                    sorted_values,
-                    spread,
-                    np.zeros((size, 1)),
-                    np.zeros((0, 1, 1)),
-                    np.zeros((1, 1)),
-                    np.zeros(1),
-                    np.eye(1) / 4,
-                )
-            )
-        return found[0], found[1]
+        pointer, across, ordered, spread = group(index, other, values, variance, size)
+        return cls(
+            pointer=pointer,
+            other=across,
+            values=ordered,
+            spread=spread,
+            mean=np.zeros((size, 1)),
+            cov=np.zeros((0, 1, 1)),
+            average=np.zeros((1, 1)),
+            prior_mean=np.zeros(1),
+            prior_cov=FIRST_PRIOR * np.eye(1),
+        )
 
     @property
     def size(self) -> int:
@@ -71,9 +93,48 @@ class Side:
         """Observations of each row (or column)."""
         return np.diff(self.pointer)
 
+    def grow(self, new: Array, floor: float) -> None:
+        """Add components with means `new`, before the bias; their prior is set by their own size."""
+        k, q = new.shape[1], self.mean.shape[1]
+        old = np.r_[np.arange(q - 1), q - 1 + k]  # where the components and the bias go
+        added = np.arange(q - 1, q - 1 + k)
+        square = np.ix_(old, old)
+        wide = (q + k, q + k)
+        cov = np.zeros((len(self.cov), *wide))
+        cov[:, old[:, None], old[None, :]] = self.cov
+        average, prior_cov, prior_mean = np.zeros(wide), np.zeros(wide), np.zeros(q + k)
+        average[square] = self.average
+        prior_cov[square] = self.prior_cov
+        prior_cov[added, added] = np.maximum((new**2).mean(axis=0), floor)
+        prior_mean[old] = self.prior_mean
+        self.mean = np.ascontiguousarray(np.hstack([self.mean[:, :-1], new, self.mean[:, -1:]]))
+        self.cov, self.average = cov, average
+        self.prior_mean, self.prior_cov = prior_mean, prior_cov
+
+    def keep(self, places: Indices) -> None:
+        """Leave out all but these of the q places."""
+        square = np.ix_(places, places)
+        self.mean = np.ascontiguousarray(self.mean[:, places])
+        self.cov = np.ascontiguousarray(self.cov[:, places][:, :, places])
+        self.average = self.average[square]
+        self.prior_mean, self.prior_cov = self.prior_mean[places], self.prior_cov[square]
+
+    def turn(self, by: Array, in_place: bool) -> None:
+        """Turn the components: ``u`` becomes ``by u``, the bias stays."""
+        q = len(by) + 1
+        B = np.eye(q)
+        B[:-1, :-1] = by
+        self.mean = np.ascontiguousarray(self.mean @ B.T)
+        self.cov = self.cov if in_place else self.cov.copy()
+        for start in range(0, len(self.cov), TURNED):
+            part = slice(start, start + TURNED)
+            self.cov[part] = B @ self.cov[part] @ B.T
+        self.average = B @ self.average @ B.T
+        self.prior_mean, self.prior_cov = B @ self.prior_mean, B @ self.prior_cov @ B.T
+
 
 @dataclass
-class Fit:
+class EmpiricalBayes:
     """The state of the fit; every method changes it in place.
 
     `exact` keeps one covariance a line and lets each enter the other side's normal equations; otherwise
@@ -98,8 +159,8 @@ class Fit:
         variance: Array,
         shape: tuple[int, int],
         floor: float,
-    ) -> Fit:
-        """Return the state before any sweep: rank 0, biases at zero."""
+    ) -> EmpiricalBayes:
+        """Return the state before any sweep: rank 0, biases at zero, half of what known noise leaves as lack of fit."""
         sides = Side.pair(rows, cols, values, variance, shape)
         known = float(variance.mean()) if len(variance) else 0.0
         total = float(np.mean(values**2)) if len(values) else 1.0
@@ -127,31 +188,36 @@ class Fit:
         return abs(self.t2 - before) / before
 
     def _half(self, side: Side, fixed: Side, keep: bool) -> None:
-        q = side.mean.shape[1]
+        """Update one side, its prior and `t2`, the other side fixed."""
         P0 = np.linalg.inv(side.prior_cov)
         P0 = 0.5 * (P0 + P0.T)
         each = self.exact and len(fixed.cov) == fixed.size
-        extra = fixed.cov if each else fixed.average[None]
-        mean, cov, total = solve_side(
-            side, fixed, extra, self.t2, P0, P0 @ side.prior_mean, keep or self.exact, self.threads
+        side.mean, side.cov, total = solve_side(
+            side,
+            fixed,
+            extra=fixed.cov if each else fixed.average[None],
+            base=self.t2,
+            P0=P0,
+            h0=P0 @ side.prior_mean,
+            keep=keep or self.exact,
+            threads=self.threads,
         )
-        C, weighted, xx = (total[s * q * q : (s + 1) * q * q].reshape(q, q) for s in range(3))
-        x, (lines, weight, squares, count, logdet, logs) = total[3 * q * q : -6], total[-6:]
-        side.mean, side.cov = mean, cov
-        if lines > 0:
-            side.average = weighted / weight
-            m = x / lines
-            S = (xx + C) / lines - np.outer(m, m)
-            S = 0.5 * (S + S.T)
-            scale = max(float(np.trace(S)) / q, self.floor)
-            # one line's worth of a weak prior: few lines cannot make the covariance singular
-            S = (lines * S + 1e-3 * scale * np.eye(q)) / (lines + 1e-3)
-            side.prior_mean, side.prior_cov = m, S
-            side.divergence = 0.5 * (lines * float(np.linalg.slogdet(S)[1]) - float(logdet))
-            self.likelihood = -0.5 * float(logs + squares)
-            self.t2 = max(
-                self.t2 + (float(squares) - float(count)) / float(weight), 0.2 * self.t2, self.floor
-            )
+        q = side.mean.shape[1]
+        C, weighted, xx = total[: 3 * q * q].reshape(3, q, q)
+        x, (lines, weight, misfit, count, logdet, logs) = total[3 * q * q : -6], total[-6:]
+        if lines == 0:
+            return
+        mean = x / lines
+        S = (xx + C) / lines - np.outer(mean, mean)
+        S = 0.5 * (S + S.T)
+        scale = max(float(np.trace(S)) / q, self.floor)
+        S = (lines * S + WEAK_PRIOR * scale * np.eye(q)) / (lines + WEAK_PRIOR)
+        side.average = weighted / weight
+        side.prior_mean, side.prior_cov = mean, S
+        side.divergence = 0.5 * (lines * float(np.linalg.slogdet(S)[1]) - float(logdet))
+        self.likelihood = -0.5 * float(logs + misfit)
+        step = (float(misfit) - float(count)) / float(weight)
+        self.t2 = max(self.t2 + step, FASTEST_FALL * self.t2, self.floor)
 
     def spectrum(self, k: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
         """Return the k leading singular triplets of the scaled residuals and what chance reaches.
@@ -176,20 +242,22 @@ class Fit:
         R = residuals_of(
             self.rows,
             self.cols,
-            np.broadcast_to(root / r, m).copy(),
-            np.asarray(1.0 / c, np.float64),
+            row_scale=np.broadcast_to(root / r, m).copy(),
+            col_scale=np.asarray(1.0 / c, np.float64),
         )
         small = len(R) < 2**31
         pointer = self.rows.pointer.astype(np.int32) if small else self.rows.pointer
         matrix = csr_array((R, self.rows.other, pointer), shape=(m, n))
         U, s, V = top_triplets(matrix, k, rng)
-        for start in range(0, len(R), 2**20):
-            part = R[start : start + 2**20]
+        for start in range(0, len(R), SIGNS):
+            part = R[start : start + SIGNS]
             part *= rng.integers(2, size=len(part), dtype=np.int8) * 2.0 - 1.0
         matrix.data = R
         chance = top_triplets(matrix, k, rng)[1]
         scale = np.sqrt(len(R) * s)
-        return U * scale / (r**3 * root)[:, None], V * scale / c[:, None] ** 3, s, chance
+        left = U * scale / (r**3 * root)[:, None]
+        right = V * scale / c[:, None] ** 3
+        return left, right, s, chance
 
     def state(self) -> tuple[Any, ...]:
         """Return what :meth:`restore` needs to undo growing and sweeping."""
@@ -201,42 +269,23 @@ class Fit:
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Go back to an earlier :meth:`state`; sweeps make new arrays, so that nothing was copied."""
-        for side, part in zip((self.rows, self.cols), state[:2], strict=True):
-            side.mean, side.cov, side.average, side.prior_mean, side.prior_cov, side.divergence = (
-                part
-            )
+        names = ("mean", "cov", "average", "prior_mean", "prior_cov", "divergence")
+        for side, parts in zip((self.rows, self.cols), state[:2], strict=True):
+            for name, part in zip(names, parts, strict=True):
+                setattr(side, name, part)
         self.t2, self.likelihood = state[2:]
 
     def grow(self, left: Array, right: Array) -> None:
         """Add components; their prior is set by their own size."""
-        for side, new in ((self.rows, left), (self.cols, right)):
-            k, q = new.shape[1], side.mean.shape[1]
-            side.mean = np.ascontiguousarray(np.hstack([side.mean[:, :-1], new, side.mean[:, -1:]]))
-            place = np.r_[np.arange(q - 1), q - 1 + k]
-            cov = np.zeros((len(side.cov), q + k, q + k))
-            cov[:, place[:, None], place[None, :]] = side.cov
-            prior = np.zeros((q + k, q + k))
-            prior[np.ix_(place, place)] = side.prior_cov
-            at = np.arange(q - 1, q - 1 + k)
-            prior[at, at] = np.maximum((new**2).mean(axis=0), self.floor)
-            mean = np.zeros(q + k)
-            mean[place] = side.prior_mean
-            average = np.zeros((q + k, q + k))
-            average[np.ix_(place, place)] = side.average
-            side.cov, side.average, side.prior_cov, side.prior_mean = cov, average, prior, mean
+        self.rows.grow(left, self.floor)
+        self.cols.grow(right, self.floor)
 
     def drop(self, count: int) -> None:
         """Leave out the last `count` components; after :meth:`balance` these are the weakest."""
         k = self.rank
-        keep = np.r_[np.arange(k - count), k]
-        for side in (self.rows, self.cols):
-            side.mean = np.ascontiguousarray(side.mean[:, keep])
-            side.cov = np.ascontiguousarray(side.cov[:, keep][:, :, keep])
-            side.average = side.average[np.ix_(keep, keep)]
-            side.prior_mean, side.prior_cov = (
-                side.prior_mean[keep],
-                side.prior_cov[np.ix_(keep, keep)],
-            )
+        places = np.r_[np.arange(k - count), k]
+        self.rows.keep(places)
+        self.cols.keep(places)
 
     def balance(self, last: bool = False) -> Array:
         """Turn the components so that both priors are the same diagonal matrix; return each one's variance.
@@ -250,24 +299,13 @@ class Fit:
         S, T = self.rows.prior_cov[:k, :k], self.cols.prior_cov[:k, :k]
         L = np.linalg.cholesky(S)
         D, Q = np.linalg.eigh(L.T @ T @ L)
-        D, Q = np.maximum(D[::-1], 1e-300), Q[:, ::-1]
+        D, Q = np.maximum(D[::-1], SMALLEST), Q[:, ::-1]
         turn = L @ Q / D**0.25  # v becomes turn' v, u becomes turn^-1 u
         V = self.cols.mean[:, :k] @ turn
         turn = turn * np.where((V**3).sum(axis=0) < 0, -1.0, 1.0)
-        self._turn(self.rows, np.linalg.inv(turn), last)
-        self._turn(self.cols, turn.T, last)
+        self.rows.turn(np.linalg.inv(turn), last)
+        self.cols.turn(turn.T, last)
         return np.asarray(D)
-
-    def _turn(self, side: Side, by: Array, last: bool) -> None:
-        q = len(by) + 1
-        B = np.eye(q)
-        B[:-1, :-1] = by
-        side.mean = np.ascontiguousarray(side.mean @ B.T)
-        side.cov = side.cov if last else side.cov.copy()
-        for start in range(0, len(side.cov), 4096):
-            side.cov[start : start + 4096] = B @ side.cov[start : start + 4096] @ B.T
-        side.average = B @ side.average @ B.T
-        side.prior_mean, side.prior_cov = B @ side.prior_mean, B @ side.prior_cov @ B.T
 
 
 def solve_side(
@@ -283,12 +321,13 @@ def solve_side(
     """Solve every line of `side` with the other one fixed; return means, covariances (when kept) and sums.
 
     `extra` is the covariance of the fixed side, one a line or one for all; `P0` and `h0` are the prior's precision and
-    precision times mean; `base` is added to every observation's variance.
+    precision times mean; `base` is added to every observation's variance. A few lines without numba:
+    :func:`entrywise.results.posterior.solve_lines`.
     """
     from entrywise.linalg._jit_als import half_sweep
 
     q = len(h0)
-    A = np.zeros((fixed.size, -(-q // 4) * 4))
+    A = np.zeros((fixed.size, -(-q // 4) * 4))  # the kernel adds four numbers at a time
     A[:, : q - 1] = fixed.mean[:, :-1]
     A[:, q - 1] = 1.0
     off = np.ascontiguousarray(fixed.mean[:, -1])
@@ -334,9 +373,10 @@ def one_blas_thread() -> Any:
 
 def thread_count() -> int:
     """Return how many threads a sweep may use: the cores we may run on, or ``NUMBA_NUM_THREADS``."""
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
     given = os.environ.get("NUMBA_NUM_THREADS", "")
     return max(1, min(cores, int(given) if given.isdigit() else cores))
 
@@ -344,9 +384,9 @@ def thread_count() -> int:
 def _chunks(pointer: Indices) -> list[int]:
     """Return row bounds that share the observations out evenly; they do not depend on the threads."""
     m, t = len(pointer) - 1, int(pointer[-1])
-    if t < 50_000:
+    if t < FEW:
         return [0, m]
-    inner = np.searchsorted(pointer, np.linspace(0, t, 17)[1:-1])
+    inner = np.searchsorted(pointer, np.linspace(0, t, CHUNKS + 1)[1:-1])
     return sorted({0, *inner.tolist(), m})
 
 
@@ -364,7 +404,7 @@ def top_triplets(
 ) -> tuple[Array, Array, Array]:
     """Return the k leading singular triplets of a sparse matrix by subspace iteration."""
     m, n = matrix.shape
-    block = min(k + 6, m, n)
+    block = min(k + OVERSAMPLED, m, n)
     V = np.linalg.qr(rng.standard_normal((n, block)))[0]
     for _ in range(steps):
         V = np.linalg.qr(matrix.T @ np.linalg.qr(matrix @ V)[0])[0]

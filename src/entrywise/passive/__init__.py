@@ -6,12 +6,13 @@ from entrywise.passive.connecting_entries import connecting_entries
 from entrywise.passive.iterative_svd import iterative_svd
 from entrywise.passive.log_least_squares import log_least_squares
 from entrywise.passive.low_rank import low_rank
+from entrywise.passive.multiplicative import RankOne
 from entrywise.passive.nuclear_norm import nuclear_norm
 from entrywise.passive.optspace import optspace
 from entrywise.passive.partial_pca import partial_pca
 from entrywise.passive.projected_eigenvector import projected_eigenvector
 from entrywise.passive.propagation import propagation
-from entrywise.passive.rank_one import RankOne
+from entrywise.passive.rank_one import rank_one
 from entrywise.passive.soft_impute import soft_impute
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "partial_pca",
     "projected_eigenvector",
     "propagation",
+    "rank_one",
     "soft_impute",
 ]

@@ -1,4 +1,4 @@
-"""Choose a penalty on held-out entries, along a warm-started path."""
+"""What the baselines share: a penalty chosen on held-out entries, cells listed once, limits checked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from entrywise.exceptions import DataError
+from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices
+
+WORSE = 3  # penalties in a row that are worse than the best before the path ends
 
 
 def best_penalty(
@@ -32,7 +34,7 @@ def best_penalty(
     for k, penalty in enumerate(penalties):
         start = fit(kept, penalty, start)
         errors[k] = np.sqrt(np.mean((start.entries(held.rows, held.cols) - held.values) ** 2))
-        if k - int(np.nanargmin(errors)) >= 3:
+        if k - int(np.nanargmin(errors)) >= WORSE:
             break
     return float(penalties[int(np.nanargmin(errors))]), errors
 
@@ -45,3 +47,11 @@ def cells(
     unique, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
     mean = np.bincount(inverse, values) / count
     return unique // n, unique % n, mean, count.astype(np.float64)
+
+
+def check_limits(tol: float, max_sweeps: int) -> None:
+    """Refuse limits that would never stop or never start."""
+    if max_sweeps < 1 or not tol >= 0:
+        raise ParameterError(
+            f"max_sweeps must be 1 or more and tol 0 or more, got {max_sweeps} and {tol}"
+        )

@@ -9,9 +9,14 @@ import numpy as np
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.linalg.variational import Side, residuals_of, solve_side
 from entrywise.observations import Observations
-from entrywise.passive._choose import best_penalty
-from entrywise.results import LowRank
-from entrywise.types import Array, Seed
+from entrywise.passive._choose import best_penalty, check_limits
+from entrywise.results import Lines, LowRank, Posterior
+from entrywise.types import Array, Seed, generator
+
+PENALTIES = (10.0, 1e-3, 8)  # first, last and number of those tried, in variances of the values
+ROUGH = (1e-3, 15)  # tol and max_sweeps of the fits that choose a penalty
+NAILED = 1e12  # penalty of a bias that must stay at zero, relative to the others
+SMALLEST = 1e-300
 
 
 def alternating_least_squares(
@@ -22,8 +27,8 @@ def alternating_least_squares(
     biases: bool = True,
     start: LowRank | None = None,
     rng: Seed = 0,
-    sweeps: int = 100,
     tol: float = 1e-5,
+    max_sweeps: int = 100,
 ) -> LowRank:
     r"""Return the factors that minimise the squared error plus a ridge penalty, row by row and column by column.
 
@@ -42,8 +47,8 @@ def alternating_least_squares(
         False leaves out :math:`\mu, b, c`.
     start : LowRank, optional
         Factors to start from.
-    sweeps, tol : int, float
-        Stop after so many sweeps, or when the objective falls by less than this share in one.
+    tol, max_sweeps : float, int
+        Stop when the objective falls by less than this share in one sweep, or after so many.
 
     Returns
     -------
@@ -63,89 +68,94 @@ def alternating_least_squares(
     >>> round(found.entry(2, 3), 3)
     12.0
     """
-    m, n = observations.shape
+    _check(observations, rank, penalty, start, tol, max_sweeps)
+    draws = generator(rng)
+    report = {}
+    if penalty is None:
+        spread = float(np.var(observations.values)) or 1.0
+        penalties = (spread * np.geomspace(*PENALTIES)).tolist()
+
+        def rough(seen: Observations, lam: float, before: LowRank | None) -> LowRank:
+            return _fit(seen, rank, lam, biases, before, draws, *ROUGH)
+
+        penalty, errors = best_penalty(observations, penalties, rough, draws)
+        report = {"penalties": penalties, "held_out_rmse": float(np.nanmin(errors))}
+    found = _fit(observations, rank, penalty, biases, start, draws, tol, max_sweeps)
+    return replace(found, report={**found.report, **report})
+
+
+def _check(
+    seen: Observations,
+    rank: int,
+    penalty: float | None,
+    start: LowRank | None,
+    tol: float,
+    max_sweeps: int,
+) -> None:
+    m, n = seen.shape
     if not 1 <= rank <= min(m, n):
         raise ParameterError(
             f"rank of alternating_least_squares must be in 1..{min(m, n)}, got {rank}"
         )
     if penalty is not None and not penalty > 0:
         raise ParameterError(f"penalty of alternating_least_squares must be above 0, got {penalty}")
-    if sweeps < 1 or not tol >= 0:
-        raise ParameterError(f"sweeps must be 1 or more and tol 0 or more, got {sweeps} and {tol}")
-    if not len(observations):
+    check_limits(tol, max_sweeps)
+    if not len(seen):
         raise DataError("alternating_least_squares needs at least one known entry, got none")
     if start is not None and (start.shape != (m, n) or start.rank != rank):
         raise ParameterError(
             f"start must have shape {(m, n)} and rank {rank}, got {start.shape} and {start.rank}"
         )
-    generator = np.random.default_rng(rng)
-    report = {}
-    if penalty is None:
-        spread = float(np.var(observations.values)) or 1.0
-        penalties = spread * np.geomspace(10.0, 1e-3, 8)
-        penalty, errors = best_penalty(
-            observations,
-            penalties.tolist(),
-            lambda o, p, s: _fit(o, rank, p, biases, s, generator, 15, 1e-3),
-            generator,
-        )
-        report = {"penalties": penalties.tolist(), "held_out_rmse": float(np.nanmin(errors))}
-    found = _fit(observations, rank, penalty, biases, start, generator, sweeps, tol)
-    return replace(found, report={**found.report, **report})
 
 
 def _fit(
-    seen: Observations, rank: int, penalty: float, biases: bool, start: LowRank | None, rng: np.random.Generator,
-    sweeps: int, tol: float,
-) -> LowRank:  # fmt: skip
+    seen: Observations,
+    rank: int,
+    penalty: float,
+    biases: bool,
+    start: LowRank | None,
+    rng: np.random.Generator,
+    tol: float,
+    max_sweeps: int,
+) -> LowRank:
     offset = float(seen.values.mean()) if biases else 0.0
     values = seen.values - offset
     q = rank + 1
     P0 = penalty * np.eye(q)
     if not biases:
-        P0[-1, -1] = 1e12 * max(penalty, len(seen))
-    sides = Side.pair(seen.rows, seen.cols, values, np.zeros(0), seen.shape)
-    size = np.sqrt(max(float(np.std(values)), 1e-300) / rank)
-    for side, factor, bias in zip(
-        sides,
-        (None, None) if start is None else (start.left, start.right),
-        (None, None) if start is None else (start.row_offset, start.col_offset),
-        strict=True,
-    ):
-        side.mean = np.zeros((side.size, q))
-        side.mean[:, :-1] = (
-            size * rng.standard_normal((side.size, rank)) if factor is None else factor
-        )
-        side.mean[:, -1] = 0.0 if bias is None else bias
-    rows, cols = sides
+        P0[-1, -1] = NAILED * max(penalty, len(seen))
+    rows, cols = Side.pair(seen.rows, seen.cols, values, np.zeros(0), seen.shape)
+    size = np.sqrt(max(float(np.std(values)), SMALLEST) / rank)
+    if start is None:
+        rows.mean = _random(rows.size, rank, size, rng)
+        cols.mean = _random(cols.size, rank, size, rng)
+    else:
+        rows.mean = _means(start.left, start.row_offset)
+        cols.mean = _means(start.right, start.col_offset)
     before, objective, done = np.inf, np.inf, 0
-    while done < sweeps:
+    while done < max_sweeps:
         done += 1
         for side, fixed in ((rows, cols), (cols, rows)):
             side.mean, *_ = solve_side(side, fixed, np.zeros((1, q, q)), 1.0, P0, np.zeros(q))
-        objective = _objective(rows, cols, values, penalty)
+        objective = _objective(rows, cols, penalty)
         if before - objective <= tol * objective:
             break
         before = objective
-    residual = max(
-        (objective - penalty * _squares(rows, cols)) / len(seen), 1e-300 + 1e-12 * size**4
-    )
-    prior = np.diag(np.full(q, residual / penalty))
+    squared = (objective - penalty * _squares(rows, cols)) / len(seen)
+    residual = max(squared, SMALLEST + 1e-12 * size**4)
+    prior = np.diag(np.full(q, residual / penalty))  # the penalty as a prior
     if not biases:
         prior[-1, -1] = residual / P0[-1, -1]
+    lines = Lines.point(np.zeros(q), prior)
     return LowRank(
-        np.ascontiguousarray(rows.mean[:, :-1]),
-        np.ascontiguousarray(cols.mean[:, :-1]),
-        rows.mean[:, -1].copy() if biases else None,
-        cols.mean[:, -1].copy() if biases else None,
-        offset,
-        noise_variance=residual,
-        row_prior_mean=np.zeros(q),
-        row_prior_cov=prior,
-        col_prior_mean=np.zeros(q),
-        col_prior_cov=prior.copy(),
+        left=np.ascontiguousarray(rows.mean[:, :-1]),
+        right=np.ascontiguousarray(cols.mean[:, :-1]),
+        row_offset=rows.mean[:, -1].copy() if biases else None,
+        col_offset=cols.mean[:, -1].copy() if biases else None,
+        offset=offset,
         row_counts=rows.counts,
         col_counts=cols.counts,
+        posterior=Posterior(lines, lines, noise_variance=residual),
         row_labels=seen.row_labels,
         col_labels=seen.col_labels,
         report={
@@ -158,9 +168,18 @@ def _fit(
     )
 
 
+def _random(lines: int, rank: int, size: float, rng: np.random.Generator) -> Array:
+    """Return random components of the given size, biases at zero."""
+    return np.column_stack([size * rng.standard_normal((lines, rank)), np.zeros(lines)])
+
+
+def _means(factor: Array, bias: Array | None) -> Array:
+    return np.column_stack([factor, np.zeros(len(factor)) if bias is None else bias])
+
+
 def _squares(rows: Side, cols: Side) -> float:
     return float((rows.mean**2).sum() + (cols.mean**2).sum())
 
 
-def _objective(rows: Side, cols: Side, values: Array, penalty: float) -> float:
+def _objective(rows: Side, cols: Side, penalty: float) -> float:
     return float((residuals_of(rows, cols) ** 2).sum()) + penalty * _squares(rows, cols)

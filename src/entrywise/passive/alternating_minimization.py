@@ -12,9 +12,10 @@ import numpy as np
 
 from entrywise.exceptions import NotIdentifiable, ParameterError
 from entrywise.observations import Observations
-from entrywise.passive.log_least_squares import Fit, _best
-from entrywise.passive.rank_one import RankOne
-from entrywise.types import Array, Indices, Seed
+from entrywise.passive.multiplicative import MultiplicativeFit, RankOne, best_lines
+from entrywise.types import Array, Indices, Seed, generator
+
+POWER_STEPS = 100  # of the svd start: a direction is enough, the sweeps do the rest
 
 
 def alternating_minimization(
@@ -23,8 +24,8 @@ def alternating_minimization(
     ridge: float = 0.0,
     start: Literal["svd", "random"] = "svd",
     clip: float | None = None,
-    iterations: int = 1000,
-    rtol: float = 1e-14,
+    max_sweeps: int = 1000,
+    tol: float = 1e-14,
     rng: Seed = 0,
 ) -> RankOne:
     r"""Complete a rank-one matrix by solving for x and y in turn.
@@ -41,10 +42,10 @@ def alternating_minimization(
         where most entries are positive).
     clip : float, optional
         After each half step, entries of a factor above `clip` times its root mean square are cut back to it.
-    iterations : int
+    max_sweeps : int
         Pairs of half steps at most.
-    rtol : float
-        Stop when the squared error falls by less than this share in an iteration.
+    tol : float
+        Stop when the squared error falls by less than this share in a sweep.
     rng : int or Generator
         For the random start.
 
@@ -66,35 +67,31 @@ def alternating_minimization(
         raise ParameterError(f"start must be svd or random, got {start!r}")
     if clip is not None and not clip >= 1:
         raise ParameterError(f"clip must be at least 1, got {clip}")
-    if iterations < 1:
-        raise ParameterError(f"iterations must be at least 1, got {iterations}")
-    live = observations.take(observations.values != 0)
-    if not len(live):
+    if max_sweeps < 1:
+        raise ParameterError(f"max_sweeps must be at least 1, got {max_sweeps}")
+    if not np.any(observations.values):
         raise NotIdentifiable(
             "alternating_minimization needs at least one known entry that is not zero; observe one"
         )
+    fit = MultiplicativeFit(observations)
+    live = fit.seen.take(fit.seen.values != 0)
     _, row_of, col_of = live.components
-    fit = Fit(observations)
     fit.row_of, fit.col_of = row_of.copy(), col_of.copy()
-    linked_rows, linked_cols = live.row_counts > 0, live.col_counts > 0
-    fit.x = np.where(linked_rows, 1.0, np.nan)
-    fit.y = np.where(linked_cols, _start(live, start, col_of, np.random.default_rng(rng)), np.nan)
+    fit.x = np.where(live.row_counts > 0, 1.0, np.nan)
+    fit.y = np.where(live.col_counts > 0, _start(live, start, col_of, generator(rng)), np.nan)
     fit.adopt_zero_lines()
     used = np.flatnonzero(np.isfinite(fit.fitted()))
     i, j, a, w = fit.i[used], fit.j[used], fit.a[used], fit.precision[used]
-    x, y, wa = fit.x, fit.y, fit.precision[used] * fit.a[used]
-    ridge_inside = (
-        ridge * fit.unit**2 / fit.scale
-    )  # the fit works on entries divided by the largest
+    x, y, wa = fit.x, fit.y, w * a
+    inside = ridge / fit.power * fit.unit**2 / fit.scale  # the fit divides entries by the largest
     now, sweeps = np.inf, 0
-    while sweeps < iterations:
+    while sweeps < max_sweeps:
         sweeps += 1
-        x = _clipped(_best(i, wa, w, y[j], x, ridge_inside), clip)
-        y = _clipped(_best(j, wa, w, x[i], y, ridge_inside), clip)
-        new = float(np.sum(w * (a - x[i] * y[j]) ** 2)) + ridge_inside * float(
-            np.nansum(x**2) + np.nansum(y**2)
-        )
-        if abs(now - new) <= rtol * new:
+        x = _clipped(best_lines(i, wa, w, y[j], x, inside), clip)
+        y = _clipped(best_lines(j, wa, w, x[i], y, inside), clip)
+        error = float(np.sum(w * (a - x[i] * y[j]) ** 2))
+        new = error + inside * float(np.nansum(x**2) + np.nansum(y**2))
+        if abs(now - new) <= tol * new:
             break
         now = new
     fit.x, fit.y = x, y
@@ -111,7 +108,7 @@ def _start(seen: Observations, kind: str, col_of: Indices, rng: np.random.Genera
         return y
     S = seen.to_csr()
     count = int(col_of.max()) + 1
-    for _ in range(100):
+    for _ in range(POWER_STEPS):
         y = S.T @ (S @ y)
         norm = np.sqrt(np.bincount(col_of, y**2, count))
         y = y / np.where(norm > 0, norm, 1.0)[col_of]

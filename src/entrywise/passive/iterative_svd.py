@@ -1,13 +1,26 @@
-"""Iterative SVD: fill the gaps, truncate, fill again."""
+"""Iterative SVD: fill the gaps, truncate, fill again.
+
+Two forms of one iteration: :func:`iterative_svd` keeps the filled matrix as sparse residuals plus low rank, for large
+tables; :func:`soft_filled` has it dense and lowers the singular values, as a start for other fits.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg.units import in_unit, out_of_unit, unit_of
 from entrywise.observations import Observations
 from entrywise.results import LowRank
-from entrywise.types import Array, Seed
+from entrywise.types import Array, Indices, Seed, generator
+
+Filled = TypeVar("Filled")
+SPARE = 3  # directions beyond the rank that the subspace iteration carries
+STEPS = 2  # of it for each SVD
+PSEUDO = 2.0  # entries of size 0 that each line is thought to have beside those known, at the start
 
 
 def iterative_svd(
@@ -15,7 +28,7 @@ def iterative_svd(
     rank: int,
     *,
     rng: Seed = 0,
-    sweeps: int = 500,
+    max_sweeps: int = 500,
     tol: float = 1e-5,
 ) -> LowRank:
     r"""Return the fixed point of filling the gaps with the best approximation of the given rank.
@@ -31,7 +44,9 @@ def iterative_svd(
         An entry listed more than once counts as its mean. Noise is not used.
     rank : int
         Rank k of the result, 1..min(m, n).
-    sweeps, tol : int, float
+    rng : int or Generator
+        Draws the directions that the subspace iteration begins with.
+    max_sweeps, tol : int, float
         Stop after so many SVDs, or when M changes by less than this share in one.
 
     References
@@ -46,48 +61,130 @@ def iterative_svd(
     >>> round(iterative_svd(Observations.from_dense(A), 1).entry(2, 3), 2)
     12.0
     """
-    from scipy.sparse import csr_array
-
     m, n = observations.shape
-    if not 1 <= rank <= min(m, n):
-        raise ParameterError(f"rank of iterative_svd must be in 1..{min(m, n)}, got {rank}")
-    if sweeps < 1 or not tol >= 0:
-        raise ParameterError(f"sweeps must be 1 or more and tol 0 or more, got {sweeps} and {tol}")
+    _check(observations, rank, max_sweeps, tol)
+    seen = observations._resolve("mean")
+    unit = unit_of(seen.values)
+    order = np.lexsort((seen.cols, seen.rows))
+    i, j, y = seen.rows[order], seen.cols[order], in_unit(seen.values[order], unit)
+    means = _column_means(seen.cols, in_unit(seen.values, unit), n)
+
+    start = np.ones((m, 1)), means[:, None]
+    drawn = generator(rng).standard_normal((n, min(rank + SPARE, n) - 1))
+    step = _sparse_step(i, j, y, (m, n), rank, np.hstack([means[:, None], drawn]))
+    (left, right), done, still = until_still(step, start, max_sweeps, lambda by: by <= tol)
+
+    root = np.sqrt(np.maximum((left**2).sum(axis=0), 1e-300)) ** 0.5
+    report = {"method": "iterative-svd", "rank": rank, "sweeps": done, "converged": still}
+    return LowRank(
+        out_of_unit(left / root, unit),
+        right * root,
+        row_counts=seen.row_counts,
+        col_counts=seen.col_counts,
+        row_labels=seen.row_labels,
+        col_labels=seen.col_labels,
+        report=report,
+    )
+
+
+def soft_filled(X: Array, rank: int, *, max_sweeps: int = 100, tol: float = 1e-4) -> Array:
+    """Return X (m, n) with its unknown entries (NaN) filled in by iterated SVD.
+
+    Singular values are lowered by the first one left out; merely cut, they follow the noise into poor optima. Dense: one
+    eigendecomposition of the smaller side a sweep. It begins with the means of rows and columns, drawn towards 0.
+
+    Examples
+    --------
+    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 1.0])
+    >>> X[2, 1] = np.nan
+    >>> bool(2.5 < soft_filled(X, 1)[2, 1] < 3.0)
+    True
+    """
+    known = ~np.isnan(X)
+    Y = np.where(known, X, 0.0)
+    col = Y.sum(axis=0) / (known.sum(axis=0) + PSEUDO)
+    row = np.where(known, X - col, 0.0).sum(axis=1) / (known.sum(axis=1) + PSEUDO)
+
+    def step(Z: Array) -> tuple[Array, float]:
+        new = np.where(known, Y, _lowered(Z, rank))
+        size = float(np.linalg.norm(new))
+        by = float(np.linalg.norm(new - Z))
+        return new, by / size if size > 0 else 0.0
+
+    return until_still(
+        step, np.where(known, Y, col + row[:, None]), max_sweeps, lambda by: by < tol
+    )[0]
+
+
+def until_still(
+    step: Callable[[Filled], tuple[Filled, float]],
+    filled: Filled,
+    max_sweeps: int,
+    still: Callable[[float], bool],
+) -> tuple[Filled, int, bool]:
+    """Fill, truncate, fill again; return what is reached, after how many steps, and whether it stands still.
+
+    `step` returns the next filled matrix and by how much of its size it changed.
+    """
+    for done in range(1, max_sweeps + 1):
+        filled, change = step(filled)
+        if still(change):
+            return filled, done, True
+    return filled, max_sweeps, False
+
+
+def _check(observations: Observations, rank: int, max_sweeps: int, tol: float) -> None:
+    most = min(observations.shape)
+    if not 1 <= rank <= most:
+        raise ParameterError(f"rank of iterative_svd must be in 1..{most}, got {rank}")
+    if max_sweeps < 1 or not tol >= 0:
+        raise ParameterError(
+            f"max_sweeps must be 1 or more and tol 0 or more, got {max_sweeps} and {tol}"
+        )
     if not len(observations):
         raise DataError("iterative_svd needs at least one known entry, got none")
-    generator = np.random.default_rng(rng)
-    seen = observations._resolve("mean")
-    rows, cols = seen.rows, seen.cols
-    count = seen.col_counts
-    middle = np.bincount(cols, seen.values, minlength=n) / np.maximum(count, 1)
-    middle[count == 0] = seen.values.mean()
 
-    left, right = np.ones((m, 1)), middle[:, None]  # the filled matrix is R + left right'
-    basis = np.linalg.qr(np.hstack([right, generator.standard_normal((n, min(rank + 3, n) - 1))]))[
-        0
-    ]
-    R = csr_array((np.zeros(len(seen)), (rows, cols)), shape=(m, n))
-    order = np.lexsort((cols, rows))
-    i, j, y = rows[order], cols[order], seen.values[order]
-    change, done = np.inf, 0
-    while done < sweeps:
-        done += 1
+
+def _column_means(cols: Indices, values: Array, n: int) -> Array:
+    """Return the mean of every column, that of all entries where nothing is known, shape (n,)."""
+    count = np.bincount(cols, minlength=n)
+    means = np.bincount(cols, values, minlength=n) / np.maximum(count, 1)
+    means[count == 0] = values.mean()
+    return means
+
+
+def _sparse_step(
+    i: Indices, j: Indices, y: Array, shape: tuple[int, int], rank: int, directions: Array
+) -> Callable[[tuple[Array, Array]], tuple[tuple[Array, Array], float]]:
+    """Return the step that truncates R + left right', R sparse, by subspace iteration from the last one's basis."""
+    from scipy.sparse import csr_array
+
+    R = csr_array((np.zeros(len(y)), (i, j)), shape=shape)
+    basis = np.linalg.qr(directions)[0]
+
+    def step(filled: tuple[Array, Array]) -> tuple[tuple[Array, Array], float]:
+        nonlocal basis
+        left, right = filled
         R.data = y - np.einsum("tk,tk->t", left[i], right[j])
-        for _ in range(2):
+        for _ in range(STEPS):
             Q = np.linalg.qr(R @ basis + left @ (right.T @ basis))[0]
             basis = np.linalg.qr(R.T @ Q + right @ (left.T @ Q))[0]
         P, s, W = np.linalg.svd(R @ basis + left @ (right.T @ basis), full_matrices=False)
-        new_left, new_right = P[:, :rank] * s[:rank], (basis @ W.T)[:, :rank]
-        change = _change(left, right, new_left, new_right)
-        left, right = new_left, new_right
-        if change <= tol:
-            break
-    root = np.sqrt(np.maximum((left**2).sum(axis=0), 1e-300)) ** 0.5
-    return LowRank(
-        left / root, right * root, row_counts=seen.row_counts, col_counts=seen.col_counts,
-        row_labels=seen.row_labels, col_labels=seen.col_labels,
-        report={"method": "iterative-svd", "rank": rank, "sweeps": done, "converged": bool(change <= tol)},
-    )  # fmt: skip
+        new = P[:, :rank] * s[:rank], (basis @ W.T)[:, :rank]
+        return new, _change(left, right, *new)
+
+    return step
+
+
+def _lowered(Z: Array, rank: int) -> Array:
+    """Return the best approximation of Z with its singular values lowered by the first one left out."""
+    wide = Z.shape[0] < Z.shape[1]
+    gram = Z @ Z.T if wide else Z.T @ Z  # the smaller one: here its digits suffice
+    squares, W = np.linalg.eigh(gram)
+    s, W = np.sqrt(np.maximum(squares[::-1], 0.0)), W[:, ::-1][:, :rank]
+    next_one = s[rank] if rank < len(s) else 0.0
+    W *= np.sqrt((s[:rank] - next_one) / np.maximum(s[:rank], 1e-300))
+    return W @ (W.T @ Z) if wide else (Z @ W) @ W.T
 
 
 def _change(A: Array, B: Array, C: Array, D: Array) -> float:

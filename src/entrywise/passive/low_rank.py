@@ -8,15 +8,25 @@ ones are not. Components are added as long as the residuals hold more than chanc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.linalg.variational import Fit, one_blas_thread
+from entrywise.linalg.variational import EmpiricalBayes, Side, one_blas_thread
 from entrywise.observations import Observations
-from entrywise.results import LowRank
-from entrywise.types import Array, Seed
+from entrywise.results import Lines, LowRank, Posterior
+from entrywise.types import Array, Seed, generator
+
+FLOOR = (
+    1e-10  # least lack of fit, relative to the variance of the values: noiseless data stay solvable
+)
+CONSTANT = 1e-14  # values that spread by a smaller share of their mean are one value
+SMALLEST = 1e-300
+GROWN_AT_ONCE = 12  # components looked for in one spectrum of the residuals
+GROWING_SWEEPS = 5  # sweeps after each growth
+ROUND_OFF = 1e-7  # singular values below it are round-off of noiseless data, not structure
+NOTHING = 1e-3  # a component varying by less than this share of the noise is left out if the evidence agrees
+LITTLE = 0.05  # as is the weakest one, below this share
 
 
 def low_rank(
@@ -28,8 +38,8 @@ def low_rank(
     row_weights: Array | None = None,
     rng: Seed = 0,
     exact: bool = False,
-    sweeps: int = 60,
     tol: float = 1e-3,
+    max_sweeps: int = 60,
     progress: Callable[[int, float], None] | None = None,
 ) -> LowRank:
     r"""Return the low-rank matrix behind noisy known entries, with the variance of every completed entry.
@@ -63,21 +73,20 @@ def low_rank(
     exact : bool
         Let every line's own covariance enter the other side's equations instead of their average. Better where lines are
         known very unequally, as when some columns are seen whole and others in a few cells; k^2 more work an entry.
-    sweeps, tol : int, float
-        Stop after so many sweeps, or when :math:`t^2` changes by less than this share in one.
+    tol, max_sweeps : float, int
+        Stop when :math:`t^2` changes by less than this share in one sweep, or after so many.
     progress : callable, optional
         Called with (sweep, noise standard deviation) after each sweep.
 
     Returns
     -------
     LowRank
-        The posterior is in its arrays: ``left``/``row_offset`` and ``right``/``col_offset`` are means;
-        ``row_cov`` (m, q, q) and ``col_cov`` (n, q, q) covariances of :math:`(u_i, b_i)` and
-        :math:`(v_j, c_j)`, the bias last; ``row_prior_mean``, ``row_prior_cov`` (and ``col_``) the learned
-        priors; ``noise_variance`` is :math:`s^2` (its mean) and ``lack_variance`` :math:`t^2`, or, when the
-        noise was unknown, :math:`t^2` and 0. ``variance(rows, cols)`` is the posterior variance of entries.
-        Lines with nothing known get the prior's entries; ``row_counts`` and ``col_counts`` tell which. The report's
-        ``evidence`` is the variational bound on the log-likelihood, by which fits of the same entries compare.
+        ``left``/``row_offset`` and ``right``/``col_offset`` are posterior means; ``posterior`` has the covariances of
+        :math:`(u_i, b_i)` and :math:`(v_j, c_j)`, the bias last, the learned priors, and the noise: ``noise_variance``
+        is :math:`s^2` (its mean) and ``lack_variance`` :math:`t^2`, or, when the noise was unknown, :math:`t^2` and 0.
+        ``variance(rows, cols)`` is the posterior variance of entries. Lines with nothing known get the prior's
+        entries; ``row_counts`` and ``col_counts`` tell which. The report's ``evidence`` is the variational bound on the
+        log-likelihood, by which fits of the same entries compare.
 
     References
     ----------
@@ -94,57 +103,52 @@ def low_rank(
     (2, 0.1)
     """
     m, n = observations.shape
-    generator = np.random.default_rng(rng)
-    _check(observations, rank, max_rank, start, sweeps, tol)
+    draws = generator(rng)
+    _check(observations, rank, max_rank, start, max_sweeps, tol)
     if start is not None:
-        generator = np.random.default_rng(generator.integers(2**63))
+        draws = np.random.default_rng(draws.integers(2**63))
     fit, offset, scale = _prepare(observations, start)
     fit.exact = exact
     if row_weights is not None:
-        fit.rows.times = np.array(row_weights, np.float64)
-        if fit.rows.times.shape != (m,) or not np.all(
-            np.isfinite(fit.rows.times) & (fit.rows.times > 0)
-        ):
-            raise ParameterError(f"row_weights must be {m} finite numbers above 0, one a row")
-    known_noise = observations.noise is not None
-    wanted = rank if rank is not None else (start.rank if start is not None else None)
+        fit.rows.times = _weights(row_weights, m)
+    wanted = rank
+    if rank is None and start is not None:
+        wanted = start.rank
     done = 0
 
-    def sweep(count: int, until: float) -> float:
+    def sweep(count: int) -> None:
         nonlocal done
-        change = np.inf
-        for _ in range(count):
-            if done >= sweeps:
-                break
+        for _ in range(min(count, max_sweeps - done)):
             change = fit.sweep()
             done += 1
             if progress is not None:
                 progress(done, scale * float(np.sqrt(fit.t2)))
-            if change < until:
+            if change < tol:
                 break
-        return change
 
     with one_blas_thread():
         if start is None:
-            sweep(2, tol)
+            sweep(2)  # biases first
         if wanted is None:
-            _grow(fit, min(m, n, max_rank), generator, lambda: sweep(5, tol))
+            _grow(fit, min(m, n, max_rank), draws, lambda: sweep(GROWING_SWEEPS))
         elif wanted > fit.rank and len(observations) > 1:
-            fit.grow(*fit.spectrum(wanted - fit.rank, generator)[:2])
-        sweep(sweeps, tol)
+            fit.grow(*fit.spectrum(wanted - fit.rank, draws)[:2])
+        sweep(max_sweeps)
         if wanted is None:
             _prune(fit)
         fit.sweep(keep=True)
         strengths = fit.balance(last=True)
-    return _result(fit, observations, offset, scale, known_noise, strengths, done + 1)
+    return _result(fit, observations, offset, scale, strengths, done + 1)
 
 
-def _grow(fit: Fit, most: int, rng: np.random.Generator, sweep: Callable[[], float]) -> None:
+def _grow(
+    fit: EmpiricalBayes, most: int, rng: np.random.Generator, sweep: Callable[[], None]
+) -> None:
     """Add the components that stand out of chance, as long as the evidence rises."""
     while fit.rank < most:
         before, evidence = fit.state(), fit.evidence
-        left, right, singular, chance = fit.spectrum(min(most - fit.rank, 12), rng)
-        count = int(np.sum(singular > max(chance[0], 1e-7)))
+        left, right, singular, chance = fit.spectrum(min(most - fit.rank, GROWN_AT_ONCE), rng)
+        count = int(np.sum(singular > max(chance[0], ROUND_OFF)))
         if count == 0:
             return
         fit.grow(left[:, :count], right[:, :count])
@@ -154,11 +158,11 @@ def _grow(fit: Fit, most: int, rng: np.random.Generator, sweep: Callable[[], flo
             return
 
 
-def _prune(fit: Fit) -> None:
+def _prune(fit: EmpiricalBayes) -> None:
     """Leave out components that came in by chance: far below the noise, and the evidence rises without them."""
     while fit.rank > 0:
         sizes = fit.balance()
-        weak = int(np.sum(sizes < 1e-3 * fit.t2)) or int(sizes[-1] < 0.05 * fit.t2)
+        weak = int(np.sum(sizes < NOTHING * fit.t2)) or int(sizes[-1] < LITTLE * fit.t2)
         if not weak:
             return
         before, evidence = fit.state(), fit.evidence
@@ -175,7 +179,7 @@ def _check(
     rank: int | None,
     max_rank: int,
     start: LowRank | None,
-    sweeps: int,
+    max_sweeps: int,
     tol: float,
 ) -> None:
     m, n = seen.shape
@@ -183,119 +187,120 @@ def _check(
         raise ParameterError(
             f"rank of low_rank must be in 0..{min(m, n)} for a {m} x {n} matrix, got {rank}"
         )
-    if max_rank < 0 or sweeps < 1 or not tol >= 0:
+    if max_rank < 0 or max_sweeps < 1 or not tol >= 0:
         raise ParameterError(
-            f"max_rank must be 0 or more, sweeps 1 or more and tol 0 or more, got {max_rank}, {sweeps} and {tol}"
+            f"max_rank must be 0 or more, max_sweeps 1 or more and tol 0 or more, got {max_rank}, {max_sweeps} and {tol}"
         )
     if not len(seen):
         raise DataError("low_rank needs at least one known entry, got none")
-    if np.abs(seen.values).max() > 1e150:
-        raise DataError(
-            f"values must be at most 1e150 in size, got {np.abs(seen.values).max()}; change their unit"
-        )
-    if start is not None and start.shape != seen.shape:
+    _ = seen.unit  # refuses what has no variance; anything else is standardised
+    if start is not None:
+        _check_start(start, seen.shape, rank)
+
+
+def _check_start(start: LowRank, shape: tuple[int, int], rank: int | None) -> None:
+    if start.shape != shape:
         raise ParameterError(
-            f"start must have the shape {seen.shape} of the observations, got {start.shape}"
+            f"start must have the shape {shape} of the observations, got {start.shape}"
         )
-    if start is not None and (start.row_cov is None or start.row_prior_cov is None):
+    if not start.has_variance:
         raise ParameterError("start must be a result of low_rank; this one has no posterior")
-    if start is not None and rank is not None and start.rank > rank:
+    if rank is not None and start.rank > rank:
         raise ParameterError(
             f"start has rank {start.rank}, above the rank {rank} asked for; start from a smaller fit"
         )
 
 
-def _prepare(seen: Observations, start: LowRank | None) -> tuple[Fit, float, float]:
+def _weights(row_weights: Array, m: int) -> Array:
+    found = np.array(row_weights, np.float64)
+    if found.shape != (m,) or not np.all(np.isfinite(found) & (found > 0)):
+        raise ParameterError(f"row_weights must be {m} finite numbers above 0, one a row")
+    return found
+
+
+def _prepare(seen: Observations, start: LowRank | None) -> tuple[EmpiricalBayes, float, float]:
     """Return the state in units of the data's standard deviation, with the offset and the unit."""
     offset = float(seen.values.mean()) if start is None else start.offset
     scale = float(seen.values.std())
-    if not scale > 1e-14 * max(abs(offset), 1e-300):
+    if not scale > CONSTANT * max(abs(offset), SMALLEST):
         scale = max(abs(offset), 1.0)
+    variance = np.zeros(0)
+    if seen.noise is not None:
+        variance = np.broadcast_to((seen.noise / scale) ** 2, (len(seen),)).copy()
     values = (seen.values - offset) / scale
-    if isinstance(seen.noise, np.ndarray):
-        variance = (seen.noise / scale) ** 2
-    elif seen.noise is not None:
-        variance = np.full(len(seen), (seen.noise / scale) ** 2)
-    else:
-        variance = np.zeros(0)
-    fit = Fit.of(seen.rows, seen.cols, values, variance, seen.shape, 1e-10)
-    if start is not None:
-        root = np.sqrt(scale)
-        for side, factor, bias, cov, mean, prior in (
-            (
-                fit.rows,
-                start.left,
-                start.row_offset,
-                start.row_cov,
-                start.row_prior_mean,
-                start.row_prior_cov,
-            ),
-            (
-                fit.cols,
-                start.right,
-                start.col_offset,
-                start.col_cov,
-                start.col_prior_mean,
-                start.col_prior_cov,
-            ),
-        ):
-            unit = np.r_[np.full(start.rank, root), scale]
-            assert cov is not None
-            assert mean is not None
-            assert prior is not None
-            offsets = np.zeros(len(factor)) if bias is None else bias
-            side.mean = np.ascontiguousarray(np.column_stack([factor, offsets]) / unit)
-            side.cov = cov / np.outer(unit, unit)
-            side.average = side.cov.mean(axis=0)
-            side.prior_mean, side.prior_cov = mean / unit, prior / np.outer(unit, unit)
-        t2 = (
-            start.lack_variance
-            if seen.noise is not None
-            else start.noise_variance + start.lack_variance
-        )
+    fit = EmpiricalBayes.of(seen.rows, seen.cols, values, variance, seen.shape, FLOOR)
+    if start is not None and start.posterior is not None:
+        unit = _unit(start.rank, scale)
+        _take_over(fit.rows, start.left, start.row_offset, start.posterior.rows, unit)
+        _take_over(fit.cols, start.right, start.col_offset, start.posterior.cols, unit)
+        t2 = start.posterior.answer_variance
+        if seen.noise is not None:
+            t2 = start.lack_variance
         fit.t2 = max(t2 / scale**2, fit.floor)
     return fit, offset, scale
 
 
+def _unit(k: int, scale: float) -> Array:
+    """Return the units of a line's k components and bias when values have the unit `scale`."""
+    return np.asarray(np.r_[np.full(k, np.sqrt(scale)), scale])
+
+
+def _take_over(side: Side, factor: Array, bias: Array | None, lines: Lines, unit: Array) -> None:
+    """Start a side from an earlier fit, in units of the values."""
+    square = np.outer(unit, unit)
+    offsets = np.zeros(len(factor)) if bias is None else bias
+    side.mean = np.ascontiguousarray(np.column_stack([factor, offsets]) / unit)
+    side.cov = lines.cov / square
+    side.average = side.cov.mean(axis=0)
+    side.prior_mean, side.prior_cov = lines.prior_mean / unit, lines.prior_cov / square
+
+
 def _result(
-    fit: Fit,
+    fit: EmpiricalBayes,
     seen: Observations,
     offset: float,
     scale: float,
-    known_noise: bool,
     strengths: Array,
     sweeps: int,
 ) -> LowRank:
+    """Return the fit in the units of the data."""
     k = fit.rank
-    unit = np.r_[np.full(k, np.sqrt(scale)), scale]
+    unit = _unit(k, scale)
     t2 = fit.t2 * scale**2
-    instrument = float(np.mean(seen.noise_array() ** 2)) if known_noise else t2
-    sides: dict[str, Any] = {}
-    for name, side in (("row", fit.rows), ("col", fit.cols)):
-        side.cov *= np.outer(unit, unit)
-        sides |= {
-            f"{name}_offset": side.mean[:, k] * scale,
-            f"{name}_cov": side.cov,
-            f"{name}_prior_mean": side.prior_mean * unit,
-            f"{name}_prior_cov": side.prior_cov * np.outer(unit, unit),
-            f"{name}_counts": side.counts,
-        }
-    return LowRank(
-        fit.rows.mean[:, :k] * unit[0] if k else np.zeros((fit.rows.size, 0)),
-        fit.cols.mean[:, :k] * unit[0] if k else np.zeros((fit.cols.size, 0)),
-        offset=offset,
+    known = seen.noise is not None
+    instrument = float(np.mean(seen.noise_array() ** 2)) if known else t2
+    posterior = Posterior(
+        rows=_lines(fit.rows, unit),
+        cols=_lines(fit.cols, unit),
         noise_variance=instrument,
-        lack_variance=t2 if known_noise else 0.0,
+        lack_variance=t2 if known else 0.0,
+    )
+    report = {
+        "method": "low-rank",
+        "rank": k,
+        "sweeps": sweeps,
+        "noise": float(np.sqrt(instrument)),
+        "lack_of_fit": float(np.sqrt(t2)) if known else None,
+        "component_variances": (strengths * scale**2).tolist(),
+        "evidence": fit.evidence - len(seen) * float(np.log(scale)),
+    }
+    return LowRank(
+        left=fit.rows.mean[:, :k] * unit[:k],
+        right=fit.cols.mean[:, :k] * unit[:k],
+        row_offset=fit.rows.mean[:, k] * scale,
+        col_offset=fit.cols.mean[:, k] * scale,
+        offset=offset,
+        row_counts=fit.rows.counts,
+        col_counts=fit.cols.counts,
+        posterior=posterior,
         row_labels=seen.row_labels,
         col_labels=seen.col_labels,
-        report={
-            "method": "low-rank",
-            "rank": k,
-            "sweeps": sweeps,
-            "noise": float(np.sqrt(instrument)),
-            "lack_of_fit": float(np.sqrt(t2)) if known_noise else None,
-            "component_variances": (strengths * scale**2).tolist(),
-            "evidence": fit.evidence - len(seen) * float(np.log(scale)),
-        },
-        **sides,
+        report=report,
     )
+
+
+def _lines(side: Side, unit: Array) -> Lines:
+    """Return one side's posterior in the units of the data; its covariances are changed in place."""
+    square = np.outer(unit, unit)
+    side.cov *= square
+    return Lines(side.prior_mean * unit, side.prior_cov * square, side.cov)

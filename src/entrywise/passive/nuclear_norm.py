@@ -8,11 +8,20 @@ import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
-from entrywise.passive._choose import best_penalty, cells
+from entrywise.passive._choose import best_penalty, cells, check_limits
 from entrywise.results import Certificate, LowRank
-from entrywise.types import Array, Seed
+from entrywise.types import Array, Seed, generator
 
 LARGEST = 4_000_000  # cells of the dense iterate
+PENALTIES = (
+    0.9,
+    0.005,
+    10,
+)  # first, last and number tried, as shares of the smallest that makes M zero
+ROUGH = (1e-3, 200)  # tol and max_sweeps of the fits that choose a penalty
+NO_PENALTY = 1e-7  # share of that penalty which is as good as none
+GAP_EVERY = 10  # the gap costs as much as a step
+SMALLEST = 1e-300
 
 
 def nuclear_norm(
@@ -22,8 +31,8 @@ def nuclear_norm(
     max_error: float | None = None,
     weights: Array | None = None,
     rng: Seed = 0,
-    sweeps: int = 2000,
-    gap: float = 1e-6,
+    tol: float = 1e-6,
+    max_sweeps: int = 2000,
 ) -> LowRank:
     r"""Return the minimiser of the nuclear norm, penalised or under a bound on the misfit.
 
@@ -43,8 +52,8 @@ def nuclear_norm(
         :math:`\delta`, 0 or above. With neither given, :math:`\lambda` is the best of ten on a held-out tenth.
     weights : ndarray of shape (t,), optional
         One above 0 an observation; ones by default. 1 / noise^2 weighs two instruments apart.
-    sweeps, gap : int, float
-        Stop after so many SVDs, or when the relative duality gap is below this.
+    tol, max_sweeps : float, int
+        Stop when the relative duality gap is below this, or after so many SVDs.
 
     Returns
     -------
@@ -64,7 +73,20 @@ def nuclear_norm(
     >>> found.rank, round(found.entry(2, 3), 2)
     (1, 12.0)
     """
-    m, n = observations.shape
+    _check(observations, penalty, max_error)
+    check_limits(tol, max_sweeps)
+    w = _weights(weights, len(observations))
+    problem = _Penalised(observations, w)
+    start: Array = np.zeros(observations.shape)
+    if max_error is not None:
+        penalty, start = problem.meet(max_error, tol, max_sweeps)
+    elif penalty is None:
+        penalty = _chosen(problem, observations, w, generator(rng))
+    return _pack(problem.solve(penalty, start, tol, max_sweeps), observations, penalty)
+
+
+def _check(seen: Observations, penalty: float | None, max_error: float | None) -> None:
+    m, n = seen.shape
     if penalty is not None and max_error is not None:
         raise ParameterError("give penalty or max_error to nuclear_norm, not both")
     if penalty is not None and not penalty > 0:
@@ -75,37 +97,35 @@ def nuclear_norm(
         raise ParameterError(
             f"nuclear_norm works on dense matrices of at most {LARGEST} cells, got {m} x {n}; use soft_impute"
         )
-    if not len(observations):
+    if not len(seen):
         raise DataError("nuclear_norm needs at least one known entry, got none")
-    w = np.ones(len(observations)) if weights is None else np.asarray(weights, np.float64)
-    if w.shape != (len(observations),) or not np.all(np.isfinite(w) & (w > 0)):
+
+
+def _weights(weights: Array | None, count: int) -> Array:
+    w = np.ones(count) if weights is None else np.asarray(weights, np.float64)
+    if w.shape != (count,) or not np.all(np.isfinite(w) & (w > 0)):
         raise ParameterError(
-            f"weights of nuclear_norm must be one number above 0 for each of {len(observations)}"
+            f"weights of nuclear_norm must be one number above 0 for each of {count}"
         )
-    problem = _Problem(observations, w)
-    start: Array = np.zeros((m, n))
-    if penalty is None and max_error is None:
-        path = (problem.top * np.geomspace(0.9, 0.005, 10)).tolist() if problem.top > 0 else [1.0]
-        if len(observations) < 2:
-            raise DataError(
-                "a penalty cannot be chosen on one observation; give penalty or max_error"
-            )
-
-        def fit(kept: Observations, lam: float, before: LowRank | None) -> LowRank:
-            from_ = np.zeros((m, n)) if before is None else before.to_dense()
-            return _pack(
-                _Problem(kept, kept.noise_array() ** -2.0).solve(lam, from_, 200, 1e-3), kept, lam
-            )
-
-        carrying = replace(observations, noise=w**-0.5)  # weights that stay with their entries
-        penalty, _ = best_penalty(carrying, path, fit, np.random.default_rng(rng))
-    if penalty is None:
-        assert max_error is not None
-        penalty, start = problem.meet(max_error, sweeps, gap)
-    return _pack(problem.solve(penalty, start, sweeps, gap), observations, penalty)
+    return w
 
 
-class _Problem:
+def _chosen(problem: _Penalised, seen: Observations, w: Array, rng: np.random.Generator) -> float:
+    """Return the penalty that foretells a held-out tenth best."""
+    if len(seen) < 2:
+        raise DataError("a penalty cannot be chosen on one observation; give penalty or max_error")
+    path = (problem.top * np.geomspace(*PENALTIES)).tolist() if problem.top > 0 else [1.0]
+
+    def rough(kept: Observations, lam: float, before: LowRank | None) -> LowRank:
+        start = np.zeros(kept.shape) if before is None else before.to_dense()
+        kept_problem = _Penalised(kept, kept.noise_array() ** -2.0)
+        return _pack(kept_problem.solve(lam, start, *ROUGH), kept, lam)
+
+    carrying = replace(seen, noise=w**-0.5)  # weights that stay with their entries
+    return best_penalty(carrying, path, rough, rng)[0]
+
+
+class _Penalised:
     """One penalised problem: its cells, weights and the largest useful penalty."""
 
     def __init__(self, seen: Observations, w: Array) -> None:
@@ -114,9 +134,8 @@ class _Problem:
         at = np.searchsorted(self.i * n + self.j, seen.rows * n + seen.cols)
         self.w = np.bincount(at, w)
         self.y = np.bincount(at, w * seen.values) / self.w
-        self.within = float(
-            np.sum(w * (seen.values - self.y[at]) ** 2)
-        )  # misfit that no matrix removes
+        apart = seen.values - self.y[at]
+        self.within = float(np.sum(w * apart**2))  # misfit that no matrix removes
         self.shape = seen.shape
         self.top = float(np.linalg.norm(self.spread(self.w * self.y), 2))
 
@@ -126,56 +145,59 @@ class _Problem:
         G[self.i, self.j] = values
         return G
 
+    def residual(self, M: Array) -> Array:
+        """Return what M leaves of the cells, times their weights."""
+        return np.asarray(self.w * (self.y - M[self.i, self.j]))
+
+    def gap(self, residual: Array, lam: float, objective: float) -> float:
+        """Return the relative duality gap: the residual, shrunk until it is feasible, bounds the objective below."""
+        norm = float(np.linalg.norm(self.spread(residual), 2))
+        z = residual * min(1.0, lam / max(norm, SMALLEST))
+        dual = float(np.sum(z * self.y)) - 0.5 * float(np.sum(z**2 / self.w))
+        return max(objective - dual, 0.0) / max(objective, SMALLEST)
+
     def solve(
-        self, lam: float, start: Array, sweeps: int, gap: float
+        self, lam: float, start: Array, tol: float, max_sweeps: int
     ) -> tuple[Array, Array, Array, float, float]:
         """Return U, d, V of the minimiser, its objective and relative duality gap."""
         step = 1.0 / float(self.w.max())
         M = Z = start
-        t, objective, best = 1.0, np.inf, np.inf
+        t, objective, gap = 1.0, np.inf, np.inf
         U, d, V = np.zeros((self.shape[0], 0)), np.zeros(0), np.zeros((self.shape[1], 0))
-        for k in range(sweeps):
-            residual = self.w * (self.y - Z[self.i, self.j])
-            P, s, W = np.linalg.svd(Z + step * self.spread(residual), full_matrices=False)
+        for k in range(max_sweeps):
+            ascent = Z + step * self.spread(self.residual(Z))
+            P, s, W = np.linalg.svd(ascent, full_matrices=False)
             s = np.maximum(s - step * lam, 0.0)
             r = int(np.sum(s > 0))
             U, d, V = P[:, :r], s[:r], W[:r].T
             new = (U * d) @ V.T
-            residual = self.w * (self.y - new[self.i, self.j])
-            before, objective = (
-                objective,
-                0.5 * float(np.sum(residual**2 / self.w)) + lam * float(d.sum()),
-            )
+            residual = self.residual(new)
+            before = objective
+            objective = 0.5 * float(np.sum(residual**2 / self.w)) + lam * float(d.sum())
             if objective > before:  # restart the momentum
                 t = 1.0
-            if k % 10 == 9 or k == sweeps - 1:
-                norm = float(np.linalg.norm(self.spread(residual), 2))
-                z = residual * min(1.0, lam / max(norm, 1e-300))  # a feasible point of the dual
-                dual = float(np.sum(z * self.y)) - 0.5 * float(np.sum(z**2 / self.w))
-                best = max(objective - dual, 0.0) / max(objective, 1e-300)
-                if best <= gap:
+            if k % GAP_EVERY == GAP_EVERY - 1 or k == max_sweeps - 1:
+                gap = self.gap(residual, lam, objective)
+                if gap <= tol:
                     break
             ahead = (1.0 + np.sqrt(1.0 + 4.0 * t * t)) / 2.0
             Z = new + (t - 1.0) / ahead * (new - M)
             M, t = new, ahead
-        return U, d, V, objective + 0.5 * self.within, best
+        return U, d, V, objective + 0.5 * self.within, gap
 
-    def meet(self, error: float, sweeps: int, gap: float) -> tuple[float, Array]:
+    def meet(self, error: float, tol: float, max_sweeps: int) -> tuple[float, Array]:
         """Return the penalty at which the misfit is `error`, and the solution there, by bisection."""
         total = float(np.sqrt(np.sum(self.w * self.y**2) + self.within))
         if error >= total:
-            return max(self.top, 1e-300) * 1.001, np.zeros(self.shape)
-        floor = 1e-7 * self.top
-        if error**2 <= self.within:
-            error = float(np.sqrt(self.within))
-        low, high, M = floor, self.top, np.zeros(self.shape)
+            return max(self.top, SMALLEST) * 1.001, np.zeros(self.shape)
+        error = max(error, float(np.sqrt(self.within)))
+        low, high, M = NO_PENALTY * self.top, self.top, np.zeros(self.shape)
         for _ in range(40):
             lam = float(np.sqrt(low * high))
-            U, d, V, *_ = self.solve(lam, M, sweeps, min(gap, 1e-7))
+            U, d, V, *_ = self.solve(lam, M, min(tol, 1e-7), max_sweeps)
             M = (U * d) @ V.T
-            misfit = float(
-                np.sqrt(np.sum(self.w * (self.y - M[self.i, self.j]) ** 2) + self.within)
-            )
+            apart = self.y - M[self.i, self.j]
+            misfit = float(np.sqrt(np.sum(self.w * apart**2) + self.within))
             if abs(misfit - error) <= 1e-6 * total:
                 return lam, M
             low, high = (low, lam) if misfit > error else (lam, high)
@@ -189,9 +211,22 @@ def _pack(
 ) -> LowRank:
     U, d, V, objective, gap = solved
     root = np.sqrt(d)
+    promise = Certificate(
+        "relative duality gap of the objective", gap, checked=("the dual point is feasible",)
+    )
     return LowRank(
-        U * root, V * root, row_counts=seen.row_counts, col_counts=seen.col_counts,
-        row_labels=seen.row_labels, col_labels=seen.col_labels,
-        certificates=(Certificate("relative duality gap of the objective", gap, (), ("the dual point is feasible",)),),
-        report={"method": "nuclear-norm", "rank": len(d), "penalty": penalty, "objective": objective, "gap": gap},
-    )  # fmt: skip
+        left=U * root,
+        right=V * root,
+        row_counts=seen.row_counts,
+        col_counts=seen.col_counts,
+        row_labels=seen.row_labels,
+        col_labels=seen.col_labels,
+        certificates=(promise,),
+        report={
+            "method": "nuclear-norm",
+            "rank": len(d),
+            "penalty": penalty,
+            "objective": objective,
+            "gap": gap,
+        },
+    )

@@ -8,6 +8,7 @@ r (r + 1) / 2 additions a sample, merged across machines by adding.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,7 @@ Repair = Literal["soft", "clip", "none"]
 
 def partial_pca(
     samples: Any,
-    n_components: int,
+    rank: int,
     *,
     center: bool = True,
     mask: Mask = "pairwise",
@@ -42,7 +43,7 @@ def partial_pca(
     ----------
     samples : Observations, array (NaN = not seen), masked array, scipy sparse matrix, or PairSums
         One sample a row. Entries stored in a sparse matrix, zeros included, are what was seen.
-    n_components : int
+    rank : int
         Dimension k of the subspace, 1 <= k < d.
     center : bool
         Take the mean of each attribute out (PCA's habit). False finds the subspace through the origin
@@ -103,7 +104,7 @@ def partial_pca(
         sums = PairSums(X.shape[1], centered=center).add(X, weights)
     return from_sums(
         sums,
-        n_components,
+        rank,
         center=center,
         mask=mask,
         per_sample=per_sample,
@@ -114,7 +115,7 @@ def partial_pca(
 
 def from_sums(
     sums: PairSums,
-    n_components: int,
+    rank: int,
     *,
     center: bool = True,
     mask: Mask = "pairwise",
@@ -123,10 +124,10 @@ def from_sums(
     max_square: float | None = None,
 ) -> Subspace:
     """Return the components that the sums of a stream give; see :func:`partial_pca`."""
-    d, k = sums.d, n_components
+    d, k = sums.d, rank
     if not (isinstance(k, int | np.integer) and 1 <= k < d):
         raise ParameterError(
-            f"n_components must be in 1..{d - 1} for {d} attributes, got {k}; {d} span everything"
+            f"rank must be in 1..{d - 1} for {d} attributes, got {k}; {d} span everything"
         )
     if repair not in ("soft", "clip", "none"):
         raise ParameterError(f"repair must be soft, clip or none, got {repair!r}")
@@ -144,9 +145,9 @@ def from_sums(
     missing = int(np.sum(np.triu(N == 0, 1)))
     report = {
         "samples": sums.rows,
-        "samples with fewer than two attributes": sums.short,
-        "attributes a sample": seen,
-        "pairs never seen together": missing,
+        "samples_with_fewer_than_two_attributes": sums.short,
+        "attributes_a_sample": seen,
+        "pairs_never_seen_together": missing,
     }
     certificates: tuple[Certificate, ...] = ()
     if max_square is not None and not center:
@@ -155,14 +156,7 @@ def from_sums(
                 f"max_square must bound every sample's sum of squares, got {max_square:g} where {sums.largest:g} was seen"
             )
         certificates = (popca_certificate(d, k, seen, sums.samples, max_square),)
-    return Subspace(
-        found.components,
-        found.explained_variance,
-        found.mean,
-        found.spectrum,
-        certificates=certificates,
-        report=report,
-    )
+    return replace(found, certificates=certificates, report=report)
 
 
 def covariance(

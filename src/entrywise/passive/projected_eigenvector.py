@@ -16,8 +16,8 @@ import numpy as np
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.stationary import stationary
 from entrywise.observations import Observations
-from entrywise.passive.log_least_squares import Fit
-from entrywise.passive.rank_one import RankOne
+from entrywise.passive.multiplicative import SPAN, MultiplicativeFit, RankOne
+from entrywise.types import Array
 
 
 def projected_eigenvector(observations: Observations, low: float, high: float) -> RankOne:
@@ -44,7 +44,7 @@ def projected_eigenvector(observations: Observations, low: float, high: float) -
     The paper's last step has :math:`\mu^2` where it must be :math:`\mu`, and its :math:`\pi` is projected on
     :math:`[\rho^{-2}, \rho^2] / (m + n)`, :math:`\rho = \sqrt{\mathrm{high}/\mathrm{low}}`. Entries of the
     completed matrix may leave [low, high]; clip them where rank one does not matter. For small noise
-    :func:`log_least_squares` is better.
+    :func:`~entrywise.passive.rank_one` is better.
 
     References
     ----------
@@ -62,53 +62,54 @@ def projected_eigenvector(observations: Observations, low: float, high: float) -
     if not (math.isfinite(low) and math.isfinite(high) and 0 < low < high):
         raise ParameterError(
             f"projected_eigenvector needs bounds with 0 < low < high, got low={low}, high={high}; "
-            "for entries of both signs use log_least_squares"
+            "for entries of both signs use rank_one"
         )
     if not len(observations):
         raise ParameterError(
             "projected_eigenvector needs at least one observation, got none; observe some entries"
         )
-    m, n = observations.shape
+    fit = MultiplicativeFit(observations)
+    seen, low, high = fit.seen, low / fit.power, high / fit.power
+    if not high / SPAN <= low:
+        raise ParameterError(
+            f"low and high of projected_eigenvector must lie within a factor of {SPAN:g}, got high / low = "
+            f"{high / low if low > 0 else math.inf:g}; give closer bounds"
+        )
+    m, n = seen.shape
+    i, j = seen.rows, seen.cols
     mu, rho = math.sqrt(low) * math.sqrt(high), math.sqrt(high / low)
-    a = np.clip(observations.values, low, high)  # 1
-    i, j = observations.rows, observations.cols
+    a = np.clip(seen.values, low, high)  # 1
     found = stationary(m + n, i, m + j, mu / (mu + a), a / (mu + a))  # 2
-    log_pi = np.clip(
-        found.log_pi, -2.0 * math.log(rho), 2.0 * math.log(rho)
-    )  # 3: mean one, not sum one
-    linked = np.zeros(m + n, bool)
-    linked[i] = linked[m + j] = True
-    fit = Fit(observations)
-    z = np.where(
-        linked, np.exp(np.r_[log_pi[:m], -log_pi[m:]] + 0.5 * math.log(mu / fit.scale)), np.nan
-    )  # 4
-    fit.x, fit.y = z[:m], z[m:]
-    fit.row_of, fit.col_of = found.components[:m].copy(), found.components[m:].copy()
+    most = 2.0 * math.log(rho)
+    log_pi = np.clip(found.log_pi, -most, most)  # 3  mean one, not sum one
+    log_z = np.r_[log_pi[:m], -log_pi[m:]] + 0.5 * math.log(mu / fit.scale)
+    fit.place(np.exp(log_z), i, j, found.components[:m], found.components[m:])  # 4
     report = {
-        "projected": int(np.sum(a != observations.values)),
+        "projected": int(np.sum(a != seen.values)),
         "clipped": int(np.sum(log_pi != found.log_pi)),
         "imbalance": found.imbalance,
         "rounds": found.rounds,
         "krylov": found.krylov,
     }
     result = fit.result("projected eigenvector", certify=False, **report)
-    warning = _no_better_than_a_constant(result, observations)
+    warning = _no_better_than_a_constant(result, seen.values, fit.power)
     if warning:
         warnings.warn(warning, stacklevel=2)
         result = replace(result, report={**result.report, "warning": warning})
     return result
 
 
-def _no_better_than_a_constant(found: RankOne, seen: Observations) -> str | None:
-    """Compare the generalised cross-validation errors of the fit and of the best constant."""
-    t, degrees = len(seen), found.report["degrees of freedom"]
+def _no_better_than_a_constant(found: RankOne, values: Array, power: float) -> str | None:
+    """Compare the generalised cross-validation errors of the fit and of the best constant, in units of `power`."""
+    t, degrees = len(values), found.report["degrees_of_freedom"]
     if degrees < 1 or t < 3:
         return None
-    ours = t * float(np.sum((seen.values - found.entries(seen.rows, seen.cols)) ** 2)) / degrees**2
-    constant = t * float(np.sum((seen.values - seen.values.mean()) ** 2)) / (t - 1) ** 2
+    fitted = found.entries(found.seen_rows, found.seen_cols) / power
+    ours = t * float(np.sum((values - fitted) ** 2)) / degrees**2
+    constant = t * float(np.sum((values - values.mean()) ** 2)) / (t - 1) ** 2
     if ours < constant or constant == 0:
         return None
     return (
-        f"the completed matrix predicts no better than the constant {seen.values.mean():.4g} (squared error "
-        f"{ours:.3g} against {constant:.3g}, cross-validated): the noise hides the rows and columns"
+        f"the completed matrix predicts no better than the constant {values.mean() * power:.4g} (cross-validated squared "
+        f"error {ours / constant:.3g} times as large): the noise hides the rows and columns"
     )

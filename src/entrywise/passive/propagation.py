@@ -9,8 +9,7 @@ import numpy as np
 
 from entrywise.exceptions import NotIdentifiable
 from entrywise.observations import Observations
-from entrywise.passive.log_least_squares import Fit
-from entrywise.passive.rank_one import RankOne
+from entrywise.passive.multiplicative import MultiplicativeFit, RankOne
 
 
 def propagation(observations: Observations) -> RankOne:
@@ -33,23 +32,20 @@ def propagation(observations: Observations) -> RankOne:
     """
     from entrywise.linalg import _jit_laplacian as jit
 
-    live = observations.take(observations.values != 0)
-    if not len(live):
+    if not np.any(observations.values):
         raise NotIdentifiable(
             "propagation needs at least one known entry that is not zero; observe one"
         )
-    m, n = observations.shape
+    fit = MultiplicativeFit(observations)
+    live = fit.seen.take(fit.seen.values != 0)
+    m, n = live.shape
     i, j = live.rows, m + live.cols
     nodes, parent, edge = jit.tree_order(m + n, i, j, np.arange(len(live)))
-    fit = Fit(observations)
     p = jit.walk(nodes, parent, edge, i, np.log(np.abs(live.values) / fit.scale))
-    sign = 1.0 - 2.0 * (
-        np.rint(jit.walk(nodes, parent, edge, i, (live.values < 0).astype(np.float64))) % 2
-    )
-    _, row_of, col_of = live.components
-    linked = np.zeros(m + n, bool)
-    linked[i] = linked[j] = True
+    flips = jit.walk(nodes, parent, edge, i, (live.values < 0).astype(np.float64))
+    sign = 1.0 - 2.0 * (np.rint(flips) % 2)
     with np.errstate(over="ignore"):
-        z = np.where(linked, sign * np.exp(np.r_[p[:m], -p[m:]]), np.nan)
-    fit.x, fit.y, fit.row_of, fit.col_of = z[:m], z[m:], row_of.copy(), col_of.copy()
+        z = sign * np.exp(np.r_[p[:m], -p[m:]])
+    _, row_of, col_of = live.components
+    fit.place(z, live.rows, live.cols, row_of, col_of)
     return fit.result("propagation", certify=False)

@@ -9,10 +9,15 @@ import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
-from entrywise.passive._choose import best_penalty
+from entrywise.passive._choose import best_penalty, check_limits
 from entrywise.passive.low_rank import low_rank
-from entrywise.results import LowRank
-from entrywise.types import Array, Seed
+from entrywise.results import Lines, LowRank, Posterior
+from entrywise.types import Array, Seed, generator
+
+MOST = 50  # components kept unless told otherwise
+PENALTIES = (0.9, 0.01)  # first and last tried, as shares of the smallest that makes M zero
+ROUGH = (1e-3, 30)  # tol and max_sweeps of the fits along a path
+SMALLEST = 1e-300
 
 Center = Literal["both", "columns", "none"]
 
@@ -25,8 +30,8 @@ def soft_impute(
     center: Center = "both",
     rng: Seed = 0,
     steps: int = 12,
-    sweeps: int = 300,
     tol: float = 1e-5,
+    max_sweeps: int = 300,
 ) -> LowRank:
     r"""Return the matrix that minimises the squared error plus a nuclear norm.
 
@@ -45,8 +50,8 @@ def soft_impute(
         Most components kept; min(m, n, 50) by default. The minimiser is exact when its rank is below this.
     center : {"both", "columns", "none"}
         What is subtracted first: row and column biases, column means, or nothing (the paper's problem).
-    sweeps, tol : int, float
-        Stop after so many sweeps, or when M changes by less than this share in one.
+    tol, max_sweeps : float, int
+        Stop when M changes by less than this share in one sweep, or after so many.
 
     Returns
     -------
@@ -67,20 +72,10 @@ def soft_impute(
     (1, 12.0)
     """
     m, n = observations.shape
-    most = min(m, n, 50) if max_rank is None else max_rank
-    if not 1 <= most <= min(m, n):
-        raise ParameterError(f"max_rank of soft_impute must be in 1..{min(m, n)}, got {most}")
-    if penalty is not None and not penalty > 0:
-        raise ParameterError(f"penalty of soft_impute must be above 0, got {penalty}")
-    if center not in ("both", "columns", "none"):
-        raise ParameterError(f"center must be 'both', 'columns' or 'none', got {center!r}")
-    if steps < 1 or sweeps < 1 or not tol >= 0:
-        raise ParameterError(
-            f"steps and sweeps must be 1 or more, tol 0 or more, got {steps}, {sweeps} and {tol}"
-        )
-    if not len(observations):
-        raise DataError("soft_impute needs at least one known entry, got none")
-    generator = np.random.default_rng(rng)
+    most = min(m, n, MOST) if max_rank is None else max_rank
+    _check(observations, penalty, most, center, steps)
+    check_limits(tol, max_sweeps)
+    draws = generator(rng)
     extra: dict[str, Any] = {}
     centres: dict[int, LowRank] = {}
 
@@ -89,25 +84,42 @@ def soft_impute(
             centres[id(seen)] = _center(seen, center)
         return centres[id(seen)]
 
-    top = _norm(centre(observations), observations, generator)
-    if penalty is None and top <= 1e-12 * max(float(np.abs(observations.values).max()), 1e-300):
+    top = _norm(centre(observations), observations, draws)
+    largest = max(float(np.abs(observations.values).max()), SMALLEST)
+    if penalty is None and top <= 1e-12 * largest:
         penalty = 1.0  # nothing is left after centring
 
-    def fit(seen: Observations, lam: float, start: LowRank | None) -> LowRank:
-        return _fit(seen, lam, most, centre(seen), start, generator, 30, 1e-3)
+    def rough(seen: Observations, lam: float, start: LowRank | None) -> LowRank:
+        return _fit(seen, lam, most, centre(seen), start, draws, *ROUGH)
 
     if penalty is None:
-        path = (top * np.geomspace(0.9, 0.01, steps)).tolist()
-        penalty, errors = best_penalty(observations, path, fit, generator)
+        path = (top * np.geomspace(*PENALTIES, steps)).tolist()
+        penalty, errors = best_penalty(observations, path, rough, draws)
         extra = {"penalties": path, "held_out_rmse": float(np.nanmin(errors))}
     start: LowRank | None = None
-    if (
-        penalty < 0.5 * top
-    ):  # from zero down: the rank grows, which is much faster than letting it shrink
-        for lam in np.geomspace(top / 2, penalty, max(2, round(2 * np.log2(top / penalty))))[:-1]:
-            start = fit(observations, float(lam), start)
-    found = _fit(observations, penalty, most, centre(observations), start, generator, sweeps, tol)
+    if penalty < 0.5 * top:
+        # from zero down: the rank grows, which is much faster than letting it shrink
+        halvings = max(2, round(2 * np.log2(top / penalty)))
+        for lam in np.geomspace(top / 2, penalty, halvings)[:-1]:
+            start = rough(observations, float(lam), start)
+    found = _fit(observations, penalty, most, centre(observations), start, draws, tol, max_sweeps)
     return replace(found, report={**found.report, **extra})
+
+
+def _check(
+    seen: Observations, penalty: float | None, most: int, center: Center, steps: int
+) -> None:
+    smaller = min(seen.shape)
+    if not 1 <= most <= smaller:
+        raise ParameterError(f"max_rank of soft_impute must be in 1..{smaller}, got {most}")
+    if penalty is not None and not penalty > 0:
+        raise ParameterError(f"penalty of soft_impute must be above 0, got {penalty}")
+    if center not in ("both", "columns", "none"):
+        raise ParameterError(f"center must be 'both', 'columns' or 'none', got {center!r}")
+    if steps < 1:
+        raise ParameterError(f"steps of soft_impute must be 1 or more, got {steps}")
+    if not len(seen):
+        raise DataError("soft_impute needs at least one known entry, got none")
 
 
 def _center(seen: Observations, center: Center) -> LowRank:
@@ -136,98 +148,126 @@ def _norm(biases: LowRank, seen: Observations, rng: np.random.Generator) -> floa
     return float(top_triplets(R, 1, rng)[1][0])
 
 
+class _Residuals:
+    """What factors leave of the known entries, each listed once, as a sparse matrix."""
+
+    def __init__(self, seen: Observations, target: Array) -> None:
+        from scipy.sparse import csr_array
+
+        self.R = csr_array((target, (seen.rows, seen.cols)), shape=seen.shape, copy=True)
+        self.R.sum_duplicates()
+        listed = csr_array((np.ones(len(seen)), (seen.rows, seen.cols)), shape=seen.shape)
+        listed.sum_duplicates()
+        self.often = listed.data
+        self.mean = self.R.data / self.often
+        self.heaviest = float(self.often.max())
+        self.share = self.often / self.heaviest
+        self.pointer = self.R.indptr.astype(np.int64)
+        self.other = self.R.indices.astype(np.int32)
+
+    def of(self, U: Array, d: Array, V: Array) -> Array:
+        """Return what U d V' leaves of the known entries."""
+        from entrywise.linalg._jit_als import residuals
+
+        m, n = self.R.shape
+        found = np.empty(len(self.mean))
+        residuals(
+            self.pointer, self.other, self.mean, np.ascontiguousarray(U * d), np.ascontiguousarray(V),
+            np.zeros(m), np.zeros(n), np.ones(m), np.ones(n), found,
+        )  # fmt: skip
+        return found
+
+    def matrix(self, U: Array, d: Array, V: Array) -> Any:
+        """Return the residuals as a sparse matrix; repeated entries are weights, majorised by the largest."""
+        self.R.data = self.share * self.of(U, d, V)
+        return self.R
+
+
 def _fit(
-    seen: Observations, penalty: float, most: int, biases: LowRank, start: LowRank | None, rng: np.random.Generator,
-    sweeps: int, tol: float,
-) -> LowRank:  # fmt: skip
-    from scipy.sparse import csr_array
-
-    from entrywise.linalg._jit_als import residuals
-
-    m, n = seen.shape
+    seen: Observations,
+    penalty: float,
+    most: int,
+    biases: LowRank,
+    start: LowRank | None,
+    rng: np.random.Generator,
+    tol: float,
+    max_sweeps: int,
+) -> LowRank:
     target = seen.values - biases.entries(seen.rows, seen.cols)
-    R = csr_array((target, (seen.rows, seen.cols)), shape=(m, n), copy=True)
-    R.sum_duplicates()
-    pointer, other = R.indptr.astype(np.int64), R.indices.astype(np.int32)
-    weight = csr_array((np.ones(len(seen)), (seen.rows, seen.cols)), shape=(m, n))
-    weight.sum_duplicates()
-    often = weight.data
-    mean = R.data / often
-    heaviest = float(often.max())  # repeated entries are weights: majorise by the largest
+    known = _Residuals(seen, target)
+    lam = penalty / known.heaviest
+    U, d, V = _start(seen.shape, most, start, rng)  # 1
+    done = 0
+    while done < max_sweeps:  # 4
+        done += 1
+        old = (U, d, V)
+        # each factor in turn: ridge on the completed matrix, residuals (sparse) plus U d V'
+        B = (known.matrix(U, d, V).T @ U) * d + V * d**2
+        V, d, W = np.linalg.svd(B / (d + lam), full_matrices=False)  # 2
+        U = U @ W.T
+        A = (known.matrix(U, d, V) @ V) * d + U * d**2
+        U, d, W = np.linalg.svd(A / (d + lam), full_matrices=False)  # 3
+        V = V @ W.T
+        if _change(old, (U, d, V)) <= tol**2:
+            break
+    P, s, W = np.linalg.svd(known.matrix(U, d, V) @ V + U * d, full_matrices=False)  # 5
+    s = np.maximum(s - lam, 0.0)
+    largest = float(s[0]) if len(s) else 0.0
+    kept = int(np.sum(s > 1e-10 * max(largest, SMALLEST)))
+    U, V, d = P[:, :kept], (V @ W.T)[:, :kept], s[:kept]
+    sse = float(np.sum(known.often * known.of(U, d, V) ** 2))
+    within = float(np.sum(target**2) - np.sum(known.often * known.mean**2))
+    noise = max((sse + within) / len(seen), 1e-12 * float(np.mean(target**2)) + SMALLEST)
+    # the penalty as a prior of the components, for lines that are folded in
+    prior = np.diag(np.r_[np.full(kept, noise / penalty), _bias_variance(biases, noise)])
+    lines = Lines.point(np.zeros(kept + 1), prior)
+    root = np.sqrt(d)
+    return LowRank(
+        left=U * root,
+        right=V * root,
+        row_offset=biases.row_offset,
+        col_offset=biases.col_offset,
+        offset=biases.offset,
+        row_counts=seen.row_counts,
+        col_counts=seen.col_counts,
+        posterior=Posterior(lines, lines, noise_variance=noise),
+        row_labels=seen.row_labels,
+        col_labels=seen.col_labels,
+        report={
+            "method": "soft-impute",
+            "rank": kept,
+            "penalty": penalty,
+            "sweeps": done,
+            "objective": 0.5 * (sse + within) + penalty * float(d.sum()),
+        },
+    )
+
+
+def _start(
+    shape: tuple[int, int], most: int, start: LowRank | None, rng: np.random.Generator
+) -> tuple[Array, Array, Array]:
+    """Return U (m, most), d and V (n, most): random directions, the first ones those of `start`."""
+    m, n = shape
     U = np.linalg.qr(rng.standard_normal((m, most)))[0]
     V = np.zeros((n, most))
     d = np.ones(most)
-    if start is not None and start.rank:
-        k = start.rank
-        size = np.sqrt((start.left**2).sum(axis=0))
-        U[:, :k] = start.left / np.maximum(size, 1e-300)
-        U, T = np.linalg.qr(U)
-        U = U * np.where(np.diag(T) < 0, -1.0, 1.0)  # the signs must go with V's
-        V[:, :k] = start.right / np.maximum(np.sqrt((start.right**2).sum(axis=0)), 1e-300)
-        d[:k] = np.maximum(size**2, 1e-12)
-    lam = penalty / heaviest
-    share = often / heaviest
-    none, one = (np.zeros(m), np.zeros(n)), (np.ones(m), np.ones(n))
-
-    def left_over() -> Array:
-        """Return what U d V' leaves of the known entries."""
-        found = np.empty(len(mean))
-        residuals(
-            pointer,
-            other,
-            mean,
-            np.ascontiguousarray(U * d),
-            np.ascontiguousarray(V),
-            *none,
-            *one,
-            found,
-        )
-        return found
-
-    done = 0
-    while done < sweeps:
-        done += 1
-        old = (U, d, V)
-        for flip in (False, True):
-            # the other factor: ridge on the completed matrix, residuals (sparse) plus U d V'
-            R.data = share * left_over()
-            if not flip:
-                V, d, W = np.linalg.svd(((R.T @ U) * d + V * d**2) / (d + lam), full_matrices=False)
-                U = U @ W.T
-            else:
-                U, d, W = np.linalg.svd(((R @ V) * d + U * d**2) / (d + lam), full_matrices=False)
-                V = V @ W.T
-        if _change(old, (U, d, V)) <= tol**2:
-            break
-    R.data = share * left_over()
-    P, s, W = np.linalg.svd(R @ V + U * d, full_matrices=False)  # final shrinkage of X* V
-    s = np.maximum(s - lam, 0.0)
-    kept = int(np.sum(s > 1e-10 * max(float(s[0]) if len(s) else 0.0, 1e-300)))
-    U, V, d = P[:, :kept], (V @ W.T)[:, :kept], s[:kept]
-    sse = float(np.sum(often * left_over() ** 2))
-    within = float(np.sum(target**2) - np.sum(often * mean**2))
-    noise = max((sse + within) / len(seen), 1e-12 * float(np.mean(target**2)) + 1e-300)
-    prior = np.diag(np.r_[np.full(kept, noise / penalty), _bias_variance(biases, noise)])
-    root = np.sqrt(d)
-    return LowRank(
-        U * root, V * root, biases.row_offset, biases.col_offset, biases.offset,
-        noise_variance=noise,
-        row_prior_mean=np.zeros(kept + 1), row_prior_cov=prior,
-        col_prior_mean=np.zeros(kept + 1), col_prior_cov=prior.copy(),
-        row_counts=seen.row_counts, col_counts=seen.col_counts,
-        row_labels=seen.row_labels, col_labels=seen.col_labels,
-        report={
-            "method": "soft-impute", "rank": kept, "penalty": penalty, "sweeps": done,
-            "objective": 0.5 * (sse + within) + penalty * float(d.sum()),
-        },
-    )  # fmt: skip
+    if start is None or not start.rank:
+        return U, d, V
+    k = start.rank
+    left, right = (np.sqrt((F**2).sum(axis=0)) for F in (start.left, start.right))
+    U[:, :k] = start.left / np.maximum(left, SMALLEST)
+    U, T = np.linalg.qr(U)
+    U = U * np.where(np.diag(T) < 0, -1.0, 1.0)  # the signs must go with V's
+    V[:, :k] = start.right / np.maximum(right, SMALLEST)
+    d[:k] = np.maximum(left**2, 1e-12)
+    return U, d, V
 
 
 def _bias_variance(biases: LowRank, noise: float) -> float:
     """Return how far a new row's bias may be from zero: not at all unless rows were centred."""
-    if biases.row_prior_cov is None:
+    if biases.posterior is None:
         return 1e-12 * noise
-    return max(float(biases.row_prior_cov[0, 0]), 1e-12 * noise)
+    return max(float(biases.posterior.rows.prior_cov[0, 0]), 1e-12 * noise)
 
 
 def _change(old: tuple[Array, Array, Array], new: tuple[Array, Array, Array]) -> float:
@@ -235,4 +275,4 @@ def _change(old: tuple[Array, Array, Array], new: tuple[Array, Array, Array]) ->
     (U, d, V), (P, e, Q) = old, new
     a, b = float((d**2).sum()), float((e**2).sum())
     inner = float(np.sum(((U * d).T @ P) * (V.T @ Q) * e))
-    return max(a + b - 2.0 * inner, 0.0) / max(a, 1e-300)
+    return max(a + b - 2.0 * inner, 0.0) / max(a, SMALLEST)

@@ -16,12 +16,15 @@ from entrywise.linalg.pairs import as_samples
 from entrywise.observations import Observations
 from entrywise.passive.partial_pca import from_covariance
 from entrywise.results import Subspace
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
+
+UPRIGHT = 1000  # samples after which the columns of GROUSE are made orthonormal again
+ROWS = 4096  # completed samples held at once
 
 
 def petrels(
     samples: Any,
-    k: int,
+    rank: int,
     *,
     forget: float = 1.0,
     ridge: float = 0.1,
@@ -36,7 +39,7 @@ def petrels(
     Parameters
     ----------
     samples : as in :func:`entrywise.passive.partial_pca`
-    k : int
+    rank : int
     forget : float
         The share :math:`\lambda` of its past that an attribute keeps at each look; 1 forgets nothing.
     ridge : float
@@ -49,23 +52,21 @@ def petrels(
     .. [CEC13] Chi, Eldar, Calderbank, *PETRELS: parallel subspace estimation and tracking by recursive least squares
        from partial observations*, IEEE Trans. Signal Processing 61, 2013, Algorithm 1.
     """
-    X, U, scale = _start(samples, k, rng)
+    X, U, scale = _start(samples, rank, rng)
+    d, k = U.shape
     if not 0 < forget <= 1 or not ridge > 0:
         raise ParameterError(
             f"forget must be in (0, 1] and ridge above 0, got {forget} and {ridge}"
         )
-    R = np.tile(ridge * scale * np.eye(k), (len(U), 1, 1))
+    R = np.tile(ridge * scale * np.eye(k), (d, 1, 1))
     moments, count = np.zeros((k, k)), 0
     for _ in range(passes):
         for o, x in _each(X):
             V = U[o]
             a = np.linalg.solve(V.T @ V + ridge * np.eye(k), V.T @ x)
             R[o] = forget * R[o] + np.outer(a, a)
-            U[o] = (
-                V
-                + (x - V @ a)[:, None]
-                * np.linalg.solve(R[o], np.broadcast_to(a[:, None], (len(o), k, 1)))[:, :, 0]
-            )
+            gain = np.linalg.solve(R[o], np.broadcast_to(a[:, None], (len(o), k, 1)))[:, :, 0]
+            U[o] = V + (x - V @ a)[:, None] * gain
             moments, count = forget * moments + np.outer(a, a), count + 1
     weight = count if forget == 1 else (1 - forget**count) / (1 - forget)
     return _tracked(U, moments / max(weight, 1.0), "petrels")
@@ -73,7 +74,7 @@ def petrels(
 
 def grouse(
     samples: Any,
-    k: int,
+    rank: int,
     *,
     step: float = 1.0,
     decay: bool = True,
@@ -85,7 +86,7 @@ def grouse(
     Parameters
     ----------
     samples : as in :func:`entrywise.passive.partial_pca`
-    k : int
+    rank : int
     step : float
         Of the angle, relative to the greedy angle ``atan(|residual| / |projection|)``.
     decay : bool
@@ -97,8 +98,8 @@ def grouse(
     .. [BNR10] Balzano, Nowak, Recht, *Online identification and tracking of subspaces from highly incomplete information*,
        Allerton 2010.
     """
-    X, U, _ = _start(samples, k, rng)
-    d = len(U)
+    X, U, _ = _start(samples, rank, rng)
+    d, k = U.shape
     moments, count = np.zeros((k, k)), 0
     for _ in range(passes):
         for o, x in _each(X):
@@ -109,44 +110,43 @@ def grouse(
             residual[o] = x - V @ a
             size_p, size_r = float(np.linalg.norm(p)), float(np.linalg.norm(residual))
             if size_r > 1e-12 * size_p and size_p > 0:
-                angle = (
-                    step * np.arctan(size_r / size_p) / (np.sqrt(1.0 + count / d) if decay else 1.0)
-                )
+                slower = np.sqrt(1.0 + count / d) if decay else 1.0
+                angle = step * np.arctan(size_r / size_p) / slower
                 turn = (np.cos(angle) - 1.0) * p / size_p + np.sin(angle) * residual / size_r
                 U += np.outer(turn, a / np.linalg.norm(a))
             count += 1
             moments += np.outer(a, a)
-            if count % 1000 == 0:  # round-off slowly tilts the columns
+            if count % UPRIGHT == 0:  # round-off slowly tilts the columns
                 U = np.linalg.qr(U)[0]
     return _tracked(U, moments / max(count, 1), "grouse")
 
 
-def zero_fill_pca(samples: Any, k: int) -> Subspace:
+def zero_fill_pca(samples: Any, rank: int) -> Subspace:
     """Return PCA of the samples with 0 in place of what was not seen."""
     X = as_samples(samples)
-    _refuse(X, k)
+    _refuse(X, rank)
     Y = np.nan_to_num(X) if isinstance(X, np.ndarray) else X
     C = Y.T @ Y
     C = np.asarray(C if isinstance(C, np.ndarray) else C.toarray()) / X.shape[0]
-    return from_covariance(C, k, np.zeros(X.shape[1]), "none")
+    return from_covariance(C, rank, np.zeros(X.shape[1]), "none")
 
 
-def full_pca(samples: Any, k: int, *, center: bool = False) -> Subspace:
+def full_pca(samples: Any, rank: int, *, center: bool = False) -> Subspace:
     """Return PCA of samples seen whole: what partial information is measured against."""
     X = as_samples(samples)
-    _refuse(X, k)
+    _refuse(X, rank)
     if not isinstance(X, np.ndarray) or np.isnan(X).any():
         raise DataError("full_pca takes samples seen whole, without NaN; use partial_pca")
     mean = X.mean(axis=0) if center else np.zeros(X.shape[1])
-    return from_covariance((X - mean).T @ (X - mean) / (len(X) - center), k, mean, "none")
+    return from_covariance((X - mean).T @ (X - mean) / (len(X) - center), rank, mean, "none")
 
 
-def impute_pca(samples: Any, k: int, **options: Any) -> Subspace:
+def impute_pca(samples: Any, rank: int, **options: Any) -> Subspace:
     """Return PCA of the samples completed by :func:`entrywise.passive.soft_impute`, which takes the `options`."""
     from entrywise.passive.soft_impute import soft_impute
 
     X = as_samples(samples)
-    _refuse(X, k)
+    _refuse(X, rank)
     options.setdefault("center", "none")
     observations = (
         Observations.from_dense(X) if isinstance(X, np.ndarray) else Observations.from_sparse(X)
@@ -154,26 +154,26 @@ def impute_pca(samples: Any, k: int, **options: Any) -> Subspace:
     found = soft_impute(observations, **options)
     m, d = found.shape
     C = np.zeros((d, d))
-    for a in range(0, m, 4096):
-        rows = np.arange(a, min(a + 4096, m))
+    for a in range(0, m, ROWS):
+        rows = np.arange(a, min(a + ROWS, m))
         block = found.entries(rows[:, None], np.arange(d)[None, :])
         C += block.T @ block
-    return from_covariance(C / m, k, np.zeros(d), "none")
+    return from_covariance(C / m, rank, np.zeros(d), "none")
 
 
-def _refuse(X: Any, k: int) -> None:
-    if not 1 <= k < X.shape[1]:
-        raise ParameterError(f"k must be in 1..{X.shape[1] - 1}, got {k}")
+def _refuse(X: Any, rank: int) -> None:
+    if not 1 <= rank < X.shape[1]:
+        raise ParameterError(f"rank must be in 1..{X.shape[1] - 1}, got {rank}")
 
 
-def _start(samples: Any, k: int, rng: Seed) -> tuple[Any, Array, float]:
+def _start(samples: Any, rank: int, rng: Seed) -> tuple[Any, Array, float]:
     """Return the samples, a random orthonormal start of shape (d, k), and the mean square of a value."""
     X = as_samples(samples)
-    _refuse(X, k)
+    _refuse(X, rank)
     values = X[~np.isnan(X)] if isinstance(X, np.ndarray) else X.data
     if not len(values):
         raise DataError("nothing was seen; give samples with values")
-    U = np.linalg.qr(np.random.default_rng(rng).standard_normal((X.shape[1], k)))[0]
+    U = np.linalg.qr(generator(rng).standard_normal((X.shape[1], rank)))[0]
     return X, U, float(np.mean(values**2)) or 1.0
 
 

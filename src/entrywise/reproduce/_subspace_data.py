@@ -129,12 +129,12 @@ def _all(X: Array, k: int, r: int, reference: Array, seed: int, quick: bool) -> 
     def look(batch: Batch) -> Any:
         return [None if np.isnan(x) else x for x in X[batch.rows, batch.cols]]
 
-    plan = subspace(X.shape[1], k, per_sample=r, samples=len(X), center=True, rng=seed)
+    plan = subspace(X.shape[1], rank=k, per_sample=r, samples=len(X), center=True, rng=seed)
     found = {
         "partial PCA": partial_pca(seen, k),
         "chosen attributes": play(plan, look),
         "zero fill": zero_fill_pca(np.nan_to_num(centred), k),
-        "soft-impute": impute_pca(centred, k, max_rank=3 * k, steps=6, sweeps=50, rng=seed)
+        "soft-impute": impute_pca(centred, k, max_rank=3 * k, steps=6, max_sweeps=50, rng=seed)
         if not quick and seed == 0  # slow: one seed
         else None,
         "GROUSE": grouse(centred, k, rng=seed),

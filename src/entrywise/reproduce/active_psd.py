@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -38,8 +39,14 @@ from entrywise.types import Array
 
 Say: TypeAlias = Callable[[str], None]
 Coins: TypeAlias = Callable[[int], Any]  # seed -> oracle
-COLORS = {"best pair": "tab:red", "S-MCANS": "tab:orange", "halving": "tab:green", "naive": "tab:gray",
-          "lil'UCB": "tab:blue", "OptSpace": "tab:purple"}  # fmt: skip
+COLORS = {
+    "best pair": "tab:red",
+    "S-MCANS": "tab:orange",
+    "halving": "tab:green",
+    "naive": "tab:gray",
+    "lil'UCB": "tab:blue",
+    "OptSpace": "tab:purple",
+}
 # The paper names neither the four groups of occupations nor its films: codes of MovieLens 1M, and its most rated films.
 OCCUPATIONS = {
     "students": (4, 10),
@@ -63,7 +70,7 @@ def films(name: str, count: int, users: int | None, by: str, rank: int = 4) -> P
     part = Observations.from_triplets(
         seen.rows[good], column[seen.cols[good]], seen.values[good], (len(people), len(keep))
     )
-    R = optspace(part, rank, sweeps=60).to_dense()
+    R = optspace(part, rank, max_sweeps=60).to_dense()
     R[part.rows, part.cols] = part.values
     likes = R >= 3.0
     group = _groups(name, [str(x) for x in (seen.row_labels or ())][: len(people)], by)
@@ -94,7 +101,7 @@ def _lrmc(n: int, budget: int, coins: Any, rank: int, seed: int) -> tuple[int, i
     y = coins(Batch(i, j))
     rows, cols = np.r_[i, j], np.r_[j, i]
     seen = Observations.from_triplets(rows, cols, np.r_[y, y], (n, n), duplicates="mean")
-    found = optspace(seen, rank, sweeps=60)
+    found = optspace(seen, rank, max_sweeps=60)
     left = np.hstack([found.left, found.right])  # symmetrised: (U V' + V U') as a product
     right = np.hstack([found.right, found.left])
     best, pair = np.inf, (0, 1)
@@ -198,50 +205,66 @@ def _claims(figure: str, every: Mapping[str, Mapping[str, Array]]) -> list[Claim
     return claims
 
 
+def _bandits(
+    folder: Path,
+    stem: str,
+    figure: str,
+    budgets: list[int],
+    runs: int,
+    problems: Iterable[tuple[str, str, Array, Coins, int]],
+    say: Say,
+) -> list[Claim]:
+    """Draw every algorithm on each problem (name, title, losses, who answers, rank), and judge the claims."""
+    drawing, axes = new_figure(3)
+    every = {}
+    for ax, (name, title, L, coins, rank) in zip(axes[0], problems, strict=True):
+        say(name)
+        every[name] = _errors(L, coins, budgets, rank, runs, say)
+        _draw(ax, budgets, every[name], title, list(COLORS))
+    _legend(drawing, axes)
+    save_figure(folder / f"{stem}.png", drawing)
+    _table(folder / f"{stem}.csv", budgets, every)
+    return _claims(figure, every)
+
+
 def figure_1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """The best pair of films: ML-100K and ML-1M by gender, ML-1M by occupation in four groups."""
     count, users, runs = (120, 400, 3) if quick else (800, None, 10)
     budgets = [1000, 10_000, 50_000] if quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
-    problems = [("ML-100K", "gender"), ("ML-1M", "gender"), ("ML-1M", "occupation")]
-    figure, axes = new_figure(3)
-    every = {}
-    for ax, (name, by) in zip(axes[0], problems, strict=True):
-        say(f"{name} by {by}")
+
+    def problem(name: str, by: str) -> tuple[str, str, Array, Coins, int]:
         crowd = films(name, count, users, by)
-        L = crowd.losses.to_dense()
-        title = f"{name}, {by}: {count} films, {len(crowd.shares)} groups"
+        groups = len(crowd.shares)
+        title = f"{name}, {by}: {count} films, {groups} groups"
+        losses = crowd.losses.to_dense()
+        return f"{name} {by}", title, losses, partial(_showing, crowd, 1000), groups
 
-        def coins(seed: int, crowd: Population = crowd) -> PopulationOracle:
-            return PopulationOracle(crowd, rng=seed + 1000)
+    kinds = [("ML-100K", "gender"), ("ML-1M", "gender"), ("ML-1M", "occupation")]
+    problems = (problem(*kind) for kind in kinds)
+    return _bandits(folder, "figure1", "1", budgets, runs, problems, say)
 
-        every[f"{name} {by}"] = _errors(L, coins, budgets, len(crowd.shares), runs, say)
-        _draw(ax, budgets, every[f"{name} {by}"], title, list(COLORS))
-    _legend(figure, axes)
-    save_figure(folder / "figure1.png", figure)
-    _table(folder / "figure1.csv", budgets, every)
-    return _claims("1", every)
+
+def _showing(crowd: Population, offset: int, seed: int) -> PopulationOracle:
+    return PopulationOracle(crowd, rng=seed + offset)
+
+
+def _tossing(L: Array, offset: int, seed: int) -> BernoulliOracle:
+    return BernoulliOracle(L, rng=seed + offset)
 
 
 def figure_a1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     """Synthetic pairs of the appendix: L = U U' with U uniform, and a coherent matrix as well."""
     n, runs = (40, 3) if quick else (200, 10)
     budgets = [500, 5000] if quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
-    problems = [("synthetic", 2), ("synthetic", 4), ("coherent", 3)]
-    figure, axes = new_figure(3)
-    every = {}
-    for ax, (family, rank) in zip(axes[0], problems, strict=True):
-        say(f"{family} ({n}, {rank})")
+
+    def problem(family: str, rank: int) -> tuple[str, str, Array, Coins, int]:
         L = pair_losses(family, n, rank, seed=7)
+        title = f"{family} ({n}, {rank})"
+        return f"{family} {rank}", title, L, partial(_tossing, L, 1000), rank
 
-        def coins(seed: int, L: Array = L) -> BernoulliOracle:
-            return BernoulliOracle(L, rng=seed + 1000)
-
-        every[f"{family} {rank}"] = _errors(L, coins, budgets, rank, runs, say)
-        _draw(ax, budgets, every[f"{family} {rank}"], f"{family} ({n}, {rank})", list(COLORS))
-    _legend(figure, axes)
-    save_figure(folder / "appendix1.png", figure)
-    _table(folder / "appendix1.csv", budgets, every)
-    return _claims("A1", every)
+    kinds = [("synthetic", 2), ("synthetic", 4), ("coherent", 3)]
+    problems = (problem(*kind) for kind in kinds)
+    return _bandits(folder, "appendix1", "A1", budgets, runs, problems, say)
 
 
 def figure_a2(folder: Path, quick: bool, say: Say) -> list[Claim]:
@@ -250,10 +273,7 @@ def figure_a2(folder: Path, quick: bool, say: Say) -> list[Claim]:
     budgets = [1000, 10_000] if quick else [10_000, 100_000, 1_000_000]
     crowd = films("ML-100K", count, 400 if quick else None, "gender")
     L = crowd.losses.to_dense()
-
-    def coins(seed: int) -> PopulationOracle:
-        return PopulationOracle(crowd, rng=seed + 2000)
-
+    coins = partial(_showing, crowd, 2000)
     names = ("S-MCANS", "OptSpace", "best pair")
     errors = _errors(L, coins, budgets, 2, runs, say, names)
     figure, axes = new_figure(1)

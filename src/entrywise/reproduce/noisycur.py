@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.reproduce._twocost import (
+from entrywise.reproduce._noisycur import (
     SMALL,
     Contest,
     column_grid,
@@ -31,8 +31,8 @@ from entrywise.types import Array
 Say = Callable[[str], None]
 STYLE = {
     "noisy_cur": ("tab:blue", "-", "o"),
-    "nCUR": ("tab:orange", "-", "s"),
-    "nCUR, authors' code": ("tab:red", "--", "s"),
+    "literal_noisy_cur": ("tab:orange", "-", "s"),
+    "literal_noisy_cur, authors' code": ("tab:red", "--", "s"),
     "CUR+": ("tab:green", "-", "^"),
     "NNs": ("tab:purple", "-", "v"),
     "NNs, not centred": ("tab:purple", ":", "v"),
@@ -70,7 +70,8 @@ def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     base = contests("synthetic", synthetic(), 4)[0]
     rows: list[tuple[Any, ...]] = []
     curves: dict[str, list[float]] = {
-        name: [] for name in ("noisy_cur", "nCUR", "CUR+", "NNs", "NNa", "NNa, not centred")
+        name: []
+        for name in ("noisy_cur", "literal_noisy_cur", "CUR+", "NNs", "NNa", "NNa, not centred")
     }
     for share in shares:
         c = Contest(
@@ -85,7 +86,7 @@ def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
         grid = column_grid(c, A, 4 if quick else 8, 4)
         found = {
             "noisy_cur": errors(c, "noisy_cur", [None], runs),
-            "nCUR": errors(c, "nCUR", grid, runs),
+            "literal_noisy_cur": errors(c, "literal_noisy_cur", grid, runs),
             "CUR+": errors(c, "CUR+", [d for d in _even(grid) if d // 2 >= 4] or [8], runs),
             "NNs": errors(c, "NNs", [(d, 0.5, True) for d in grid[:: 2 if quick else 3]], runs),
             "NNa": errors(c, "NNa", [(1.0, None, True)], runs),
@@ -117,8 +118,10 @@ def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     axis.legend(fontsize=8)
     save_figure(folder / "figure1.png", figure)
     first, last = 0, len(shares) - 1
-    ahead = all(curves["nCUR"][first] < curves[k][first] for k in ("NNa", "NNs", "CUR+"))
-    near = curves["nCUR"][last] <= 1.1 * curves["NNa"][last]
+    ahead = all(
+        curves["literal_noisy_cur"][first] < curves[k][first] for k in ("NNa", "NNs", "CUR+")
+    )
+    near = curves["literal_noisy_cur"][last] <= 1.1 * curves["NNa"][last]
     ours = all(
         curves["noisy_cur"][k] <= min(v[k] for v in curves.values()) * 1.0001
         for k in range(len(shares))
@@ -126,10 +129,10 @@ def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     return [
         Claim(
             "1", "at low budgets noisyCUR is well below nuclear norms and CUR+",
-            _compare(curves, ("nCUR", "NNa", "NNa, not centred", "NNs", "CUR+"), first), ahead,
+            _compare(curves, ("literal_noisy_cur", "NNa", "NNa, not centred", "NNs", "CUR+"), first), ahead,
         ),
-        Claim("1", "at high budgets it is comparable to nuclear norms", _compare(curves, ("nCUR", "NNa"), last), near),
-        Claim("1", "(ours) noisy_cur is lowest at every budget", _compare(curves, ("noisy_cur", "nCUR"), first), ours),
+        Claim("1", "at high budgets it is comparable to nuclear norms", _compare(curves, ("literal_noisy_cur", "NNa"), last), near),
+        Claim("1", "(ours) noisy_cur is lowest at every budget", _compare(curves, ("noisy_cur", "literal_noisy_cur"), first), ours),
     ]  # fmt: skip
 
 
@@ -150,14 +153,17 @@ def _panels(
         penalty = _penalty(c, A, quick)
         plan: dict[str, tuple[str, list[Any]]] = {
             "noisy_cur": ("noisy_cur", few if large else list(grid)),
-            "nCUR": ("nCUR", list(grid)),
+            "literal_noisy_cur": ("literal_noisy_cur", list(grid)),
             "CUR+": ("CUR+", [d for d in _even(grid[:: 2 if large else 1]) if d >= 4]),
             "NNs": ("NNs", [(d, 0.5, True) for d in few]),
             "NNa": ("NNa", [(1.0, penalty, True)]),
             "Chen": ("Chen", [(0.5, penalty, True)]),
         }
         if c.code_penalty is not None:
-            plan["nCUR, authors' code"] = ("nCUR, authors' code", list(grid))
+            plan["literal_noisy_cur, authors' code"] = (
+                "literal_noisy_cur, authors' code",
+                list(grid),
+            )
         if not large:
             plan["NNs, not centred"] = ("NNs", [(d, 0.5, False) for d in few])
             plan["NNa, not centred"] = ("NNa", [(1.0, penalty, False)])
@@ -183,7 +189,7 @@ def _panels(
                 _line(axis, name, [grid[0], grid[-1]], means * 2)
             else:
                 _line(axis, name, [s if isinstance(s, int) else s[0] for s in settings], means)
-            if name == "nCUR":
+            if name == "literal_noisy_cur":
                 claims += _shape_claims(number, c, settings, means)
         rows.append((c.name, "noisy_cur, automatic", None, len(runs), 100 * automatic))
         axis.set(
@@ -193,7 +199,7 @@ def _panels(
             yscale="log",
         )
         drawn = [float(y) for line in axis.get_lines() for y in line.get_ydata()]
-        top = max(200 * max(best["nCUR"], best["CUR+"]), 200 * automatic)
+        top = max(200 * max(best["literal_noisy_cur"], best["CUR+"]), 200 * automatic)
         axis.set_ylim(0.85 * min(drawn), min(top, 1.1 * max(drawn)))
         _plain_ticks(axis)
         for line in axis.get_lines():
@@ -222,11 +228,11 @@ def _rank_claims(number: str, c: Contest, best: dict[str, float], automatic: flo
     return [
         Claim(
             number, f"{c.name}: noisyCUR at its best d is below the nuclear norms (centred and tuned here)",
-            f"nCUR {100 * best['nCUR']:.3g}; {words} %", best["nCUR"] < min(fair.values()),
+            f"literal_noisy_cur {100 * best['literal_noisy_cur']:.3g}; {words} %", best["literal_noisy_cur"] < min(fair.values()),
         ),
         Claim(
             number, f"{c.name}: noisyCUR at its best d is below CUR+",
-            f"nCUR {100 * best['nCUR']:.3g}, CUR+ {100 * best['CUR+']:.3g} %", best["nCUR"] < best["CUR+"],
+            f"literal_noisy_cur {100 * best['literal_noisy_cur']:.3g}, CUR+ {100 * best['CUR+']:.3g} %", best["literal_noisy_cur"] < best["CUR+"],
         ),
         Claim(
             number, f"{c.name}: (ours) noisy_cur, automatic, is below every rival at its best",

@@ -25,6 +25,7 @@ from entrywise.passive import (
     log_least_squares,
     projected_eigenvector,
     propagation,
+    rank_one,
 )
 from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, save_figure
 from entrywise.types import Array
@@ -44,17 +45,15 @@ def fit(seen: Observations, seed: int, iterations: int = 1000) -> dict[str, Rank
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the chain says when it is no better than a constant
         return {
-            "log-LS": log_least_squares(seen, refine=False, certify=False),
-            "unweighted log-LS": log_least_squares(
-                seen, weighted=False, refine=False, certify=False
-            ),
+            "log-LS": log_least_squares(seen, certify=False),
+            "unweighted log-LS": log_least_squares(seen, weighted=False, certify=False),
             "Markov chain": projected_eigenvector(seen, 0.1, 10.0),
             "propagation": propagation(seen),
-            "alt-min, SVD": alternating_minimization(seen, iterations=iterations),
+            "alt-min, SVD": alternating_minimization(seen, max_sweeps=iterations),
             "alt-min, random": alternating_minimization(
-                seen, start="random", iterations=iterations, rng=seed
+                seen, start="random", max_sweeps=iterations, rng=seed
             ),
-            "refined (ours)": log_least_squares(seen, certify=False),
+            "refined (ours)": rank_one(seen, certify=False),
         }
 
 
@@ -113,7 +112,7 @@ def convergence(mask: str, n: int, trials: int, steps: Sequence[int], p: float =
             np.mean([relative(found, x, y) for found, (x, y, _) in zip(fits, drawn, strict=True)])
         )
 
-    level = mean([log_least_squares(seen, refine=False, certify=False) for _, _, seen in drawn])
+    level = mean([log_least_squares(seen, certify=False) for _, _, seen in drawn])
     means: Errors = {"log-LS": [level] * len(steps)}
     starts: tuple[tuple[str, Literal["svd", "random"]], ...] = (
         ("alt-min, SVD", "svd"),
@@ -123,7 +122,7 @@ def convergence(mask: str, n: int, trials: int, steps: Sequence[int], p: float =
         means[name] = [
             mean(
                 [
-                    alternating_minimization(seen, start=start, iterations=k, rng=t)
+                    alternating_minimization(seen, start=start, max_sweeps=k, rng=t)
                     for t, (_, _, seen) in enumerate(drawn)
                 ]
             )
@@ -316,9 +315,7 @@ def figure_bounds(folder: Path, quick: bool, say: Say) -> list[Claim]:
     for n in sizes:
         seen, A = path_family(n, 2.0)
         gap = smallest_gap(Laplacian(2 * n, seen.rows, n + seen.cols))
-        consistent.append(
-            float(np.linalg.norm(log_least_squares(seen, certify=False).to_dense() - A))
-        )
+        consistent.append(float(np.linalg.norm(rank_one(seen, certify=False).to_dense() - A)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             chain.append(
@@ -340,11 +337,7 @@ def figure_bounds(folder: Path, quick: bool, say: Say) -> list[Claim]:
     plain, bounded = [], []
     for low in lows:
         seen, A = block_family(20, low)
-        plain.append(
-            float(
-                np.linalg.norm(log_least_squares(seen, refine=False, certify=False).to_dense() - A)
-            )
-        )
+        plain.append(float(np.linalg.norm(log_least_squares(seen, certify=False).to_dense() - A)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             bounded.append(

@@ -106,7 +106,7 @@ def _active(law: bounds.Law, d: int, r: int, m: int, seed: int) -> float:
     """Excess after m samples of which r attributes were chosen."""
     X = law.draw(m, np.random.default_rng(seed))
     return law.excess(
-        play(subspace(d, 1, per_sample=r, samples=m, rng=seed), MatrixOracle(X)).components
+        play(subspace(d, rank=1, per_sample=r, samples=m, rng=seed), MatrixOracle(X)).components
     )
 
 

@@ -3,19 +3,25 @@
 Every result says what it cost, how it ended, and what is promised (:class:`Certificate`).
 """
 
+from entrywise.results.calibration import Calibration
 from entrywise.results.low_rank import Corrected, LowRank
-from entrywise.results.matrix import Matrix
+from entrywise.results.matrix import Matrix, lookup
+from entrywise.results.posterior import Lines, Posterior
 from entrywise.results.psd_factor import PSDFactor
 from entrywise.results.result import Certificate, Interval, Result
 from entrywise.results.subspace import Subspace
 
 __all__ = [
+    "Calibration",
     "Certificate",
     "Corrected",
     "Interval",
+    "Lines",
     "LowRank",
     "Matrix",
     "PSDFactor",
+    "Posterior",
     "Result",
     "Subspace",
+    "lookup",
 ]

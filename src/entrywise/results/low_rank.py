@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.results import posterior
-from entrywise.results.matrix import Matrix
+from entrywise.results.calibration import Calibration, normal_width
+from entrywise.results.matrix import Matrix, lookup
+from entrywise.results.posterior import Lines, Posterior, solve_lines
 from entrywise.results.result import Interval
 from entrywise.types import Array, Indices
 
 if TYPE_CHECKING:
     from entrywise.observations import Observations
+
+Axis = Literal["rows", "columns"]
+Of = Literal["answer", "truth"]
+
+SMALLEST = 1e-300  # below any variance: keeps quotients of zeros finite
+MANY = 0.2  # share of all entries above which products over the whole matrix are faster than picking entries
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,21 +37,12 @@ class LowRank(Matrix):
     row_offset : ndarray of shape (m,), optional
     col_offset : ndarray of shape (n,), optional
     offset : float
-    row_cov, col_cov : ndarray of shape (m, q, q) and (n, q, q), optional
-        Posterior covariance of each row's :math:`(u_i, b_i)` and each column's :math:`(v_j, c_j)`,
-        q = k + 1, the bias last.
-    noise_variance : float
-        Variance of a new measurement about the entry.
-    lack_variance : float
-        Variance of the entries about the factors (lack of fit), where it can be told from noise.
-    row_prior_mean, row_prior_cov, col_prior_mean, col_prior_cov : ndarray of shape (q,) and (q, q), optional
-        What a row or column looks like before anything of it is known; :meth:`fold_in` starts from it.
     row_counts, col_counts : ndarray of int64 of shape (m,) and (n,), optional
         Observations the fit had of each line; where it is 0 the line's entries are the prior's, not the data's.
-    scores : ndarray of shape (c,), optional
-        Sorted conformal scores of held-out entries; see :mod:`entrywise.intervals`.
-    count_edges, count_factors : ndarray of shape (g - 1,) and (g,), optional
-        By how much the deviations of rows with few, more, ... observations are corrected, and where the groups part.
+    posterior : Posterior, optional
+        Covariances of the lines, their priors, the noise: behind :meth:`variance`, :meth:`interval`, :meth:`fold_in`.
+    calibration : Calibration, optional
+        What held-out entries taught about the intervals; see :mod:`entrywise.intervals`.
     row_labels, col_labels : tuple of str, optional
 
     Examples
@@ -59,19 +57,10 @@ class LowRank(Matrix):
     row_offset: Array | None = None
     col_offset: Array | None = None
     offset: float = 0.0
-    row_cov: Array | None = None
-    col_cov: Array | None = None
-    noise_variance: float = 0.0
-    lack_variance: float = 0.0
-    row_prior_mean: Array | None = None
-    row_prior_cov: Array | None = None
-    col_prior_mean: Array | None = None
-    col_prior_cov: Array | None = None
     row_counts: Indices | None = None
     col_counts: Indices | None = None
-    scores: Array | None = None
-    count_edges: Array | None = None
-    count_factors: Array | None = None
+    posterior: Posterior | None = None
+    calibration: Calibration | None = None
     row_labels: tuple[str, ...] | None = None
     col_labels: tuple[str, ...] | None = None
 
@@ -85,6 +74,21 @@ class LowRank(Matrix):
         """Number of components, offsets not counted."""
         return int(self.left.shape[1])
 
+    @property
+    def has_variance(self) -> bool:
+        """Whether every entry has a variance of its own."""
+        return self.posterior is not None and not self.posterior.is_point
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of a new measurement about the entry; 0 when it is not known."""
+        return 0.0 if self.posterior is None else self.posterior.noise_variance
+
+    @property
+    def lack_variance(self) -> float:
+        """Variance of the entries about the factors, where it can be told from noise; else 0."""
+        return 0.0 if self.posterior is None else self.posterior.lack_variance
+
     def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Return the completed entries at (rows, cols), shapes broadcast."""
         i, j = self._where(rows, cols)
@@ -96,40 +100,23 @@ class LowRank(Matrix):
         return np.asarray(found)
 
     def variance(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        r"""Return the posterior variance of the entries at (rows, cols), shapes broadcast.
+        """Return the posterior variance of the entries at (rows, cols), shapes broadcast.
 
-        .. math:: \tilde v^\top C^u \tilde v + \tilde u^\top C^v \tilde u + \mathrm{tr}(C^u C^v),
-           \qquad \tilde v = (v, 1), \ \tilde u = (u, 1)
-
-        with the trace over the k components. Neither noise nor lack of fit is in it.
+        The formula is in :mod:`entrywise.results.posterior`. Neither noise nor lack of fit is in it.
         """
-        if self.row_cov is None or self.col_cov is None:
+        if self.posterior is None or self.posterior.is_point:
             raise ParameterError(
-                "variance needs row_cov and col_cov; fit with low_rank, which keeps them"
+                "variance needs a posterior with covariances; fit with low_rank, which keeps them"
             )
         i, j = self._where(rows, cols)
-        return posterior.entry_variance(self.left, self.right, self.row_cov, self.col_cov, i, j)
-
-    def _all_variances(self) -> Array:
-        """Return :meth:`variance` of every entry by matrix products, shape (m, n); zeros without a posterior."""
-        (m, n), k = self.shape, self.rank
-        if self.row_cov is None or self.col_cov is None:
-            return np.zeros((m, n))
-        sides = []
-        for factor, cov in ((self.left, self.row_cov), (self.right, self.col_cov)):
-            x = np.column_stack([factor, np.ones(len(factor))])
-            sides.append(((x[:, :, None] * x[:, None, :]).reshape(len(x), -1), cov))
-        (gg, Cu), (aa, Cv) = sides
-        found = Cu.reshape(m, -1) @ aa.T + gg @ Cv.reshape(n, -1).T
-        found += Cu[:, :k, :k].reshape(m, -1) @ Cv[:, :k, :k].reshape(n, -1).T
-        return np.asarray(np.maximum(found, 0.0))
+        return self.posterior.entry_variance(self.left, self.right, i, j)
 
     def interval(
         self,
         rows: ArrayLike,
         cols: ArrayLike,
         level: float = 0.9,
-        of: Literal["answer", "truth"] = "answer",
+        of: Of = "answer",
         noise: ArrayLike | None = None,
     ) -> Interval:
         """Return intervals for the entries at (rows, cols), shapes broadcast.
@@ -143,30 +130,35 @@ class LowRank(Matrix):
         noise : float or array, optional
             Standard deviation of the instrument that will answer; else that of the fit.
 
-        With held-out ``scores`` the width is their conformal quantile times the entry's own standard deviation
-        (one width for all when there is no posterior); without them, or when there are too few for the level, it is
-        Gaussian. Conformal intervals are for answers; those of the truth are only widened by as much as the
+        With held-out scores (``calibration``) the width is their conformal quantile times the entry's own standard
+        deviation (one width for all when there is no posterior); without them, or when there are too few for the level,
+        it is Gaussian. Conformal intervals are for answers; those of the truth are only widened by as much as the
         scores exceed the Gaussian.
         """
         if not 0 < level < 1:
             raise ParameterError(f"level of interval must be above 0 and below 1, got {level}")
         if of not in ("answer", "truth"):
             raise ParameterError(f"of must be 'answer' or 'truth', got {of!r}")
-        if self.row_cov is None and self.scores is None:
+        if not self.has_variance and self.calibration is None:
             raise ParameterError(
                 "this result has no uncertainty; complete with low_rank, or calibrate it with entrywise.intervals.conformal"
             )
         middle = self.entries(rows, cols)
-        width = self.deviation(rows, cols, of, noise) * posterior.factor(
-            self.scores, level, of == "truth"
-        )
-        return Interval(middle - width, middle + width)
+        reach = self.deviation(rows, cols, of, noise) * self._width(level, of)
+        return Interval(middle - reach, middle + reach)
+
+    def _width(self, level: float, of: Of) -> float:
+        """Return the standard deviations from the middle of an interval to its ends."""
+        if self.calibration is None:
+            return normal_width(level)
+        width = self.calibration.width(level)
+        return max(width, normal_width(level)) if of == "truth" else width
 
     def deviation(
         self,
         rows: ArrayLike,
         cols: ArrayLike,
-        of: Literal["answer", "truth"] = "answer",
+        of: Of = "answer",
         noise: ArrayLike | None = None,
     ) -> Array:
         """Return the standard deviation of an answer (or of the true entry) about the completed entry.
@@ -176,28 +168,65 @@ class LowRank(Matrix):
         """
         i, j = self._where(rows, cols)
         factor: Array = np.ones(i.shape)
-        if (
-            self.count_edges is not None
-            and self.count_factors is not None
-            and self.row_counts is not None
-        ):
-            factor = np.asarray(
-                self.count_factors[
-                    np.searchsorted(self.count_edges, self.row_counts[i], side="right")
-                ]
-            )
-        if self.row_cov is None:
+        if self.calibration is not None and self.row_counts is not None:
+            factor = self.calibration.of_counts(self.row_counts[i])
+        if not self.has_variance:
             return factor
         spread = self.variance(i, j) + self.lack_variance
         if of == "answer":
-            spread = spread + (
-                self.noise_variance if noise is None else np.asarray(noise, np.float64) ** 2
-            )
+            spread = spread + self._noise(noise)
         return np.asarray(np.sqrt(spread) * factor)
 
-    def fold_in(
-        self, observations: Observations, axis: Literal["rows", "columns"] = "rows"
-    ) -> LowRank:
+    def _noise(self, noise: ArrayLike | None) -> float | Array:
+        """Return the variance of an answer by an instrument of this standard deviation, or by the fit's."""
+        if noise is None:
+            return self.noise_variance
+        return np.asarray(noise, np.float64) ** 2
+
+    def keep(self, components: Indices) -> LowRank:
+        """Return the matrix with only these components, and the offsets."""
+        return replace(
+            self,
+            left=self.left[:, components],
+            right=self.right[:, components],
+            posterior=None if self.posterior is None else self.posterior.keep(components),
+        )
+
+    def transposed(self) -> LowRank:
+        """Return the transposed matrix; its ``calibration`` still speaks of these rows."""
+        return replace(
+            self,
+            left=self.right,
+            right=self.left,
+            row_offset=self.col_offset,
+            col_offset=self.row_offset,
+            row_counts=self.col_counts,
+            col_counts=self.row_counts,
+            posterior=None if self.posterior is None else self.posterior.transposed(),
+            row_labels=self.col_labels,
+            col_labels=self.row_labels,
+        )
+
+    def scaled(self, unit: float) -> LowRank:
+        """Return the matrix times `unit`, above 0, with its posterior; report and certificates stay as they are."""
+        root = np.sqrt(unit)
+        posterior, calibration = self.posterior, self.calibration
+        if posterior is not None:
+            posterior = posterior.scaled(unit)
+        if calibration is not None and not self.has_variance:  # scores are plain distances
+            calibration = replace(calibration, scores=calibration.scores * unit)
+        return replace(
+            self,
+            left=self.left * root,
+            right=self.right * root,
+            row_offset=None if self.row_offset is None else self.row_offset * unit,
+            col_offset=None if self.col_offset is None else self.col_offset * unit,
+            offset=self.offset * unit,
+            posterior=posterior,
+            calibration=calibration,
+        )
+
+    def fold_in(self, observations: Observations, axis: Axis = "rows") -> LowRank:
         """Return new rows (or columns) completed from their own observations, without refitting.
 
         Parameters
@@ -213,75 +242,59 @@ class LowRank(Matrix):
         """
         if axis not in ("rows", "columns"):
             raise ParameterError(f"axis of fold_in must be 'rows' or 'columns', got {axis!r}")
-        by_row = axis == "rows"
-        mine, theirs = (
-            (self.col_labels, observations.col_labels)
-            if by_row
-            else (self.row_labels, observations.row_labels)
-        )
-        new, shared = (
-            (observations.rows, observations.cols)
-            if by_row
-            else (observations.cols, observations.rows)
-        )
-        size = self.shape[1 if by_row else 0]
-        if mine is not None and theirs is not None and mine != theirs:
-            code = posterior.lookup(theirs, mine, "column" if by_row else "row")
-            shared = code[shared]
-        elif observations.shape[1 if by_row else 0] != size:
-            what = f"(new rows, {size})" if by_row else f"({size}, new columns)"
-            raise DataError(
-                f"observations to fold in must have shape {what}, got {observations.shape}"
-            )
-        factor, bias, cov, prior_mean, prior_cov = (
-            (self.right, self.col_offset, self.col_cov, self.row_prior_mean, self.row_prior_cov)
-            if by_row
-            else (self.left, self.row_offset, self.row_cov, self.col_prior_mean, self.col_prior_cov)
-        )
-        if prior_mean is None or prior_cov is None:
+        n = self.shape[1] if axis == "rows" else self.shape[0]
+        shape = f"(new rows, {n})" if axis == "rows" else f"({n}, new columns)"
+        if axis == "rows":
+            return self._fold_rows(observations, "column", shape)
+        turned = self.transposed()._fold_rows(observations.transposed(), "row", shape)
+        return turned.transposed()
+
+    def _fold_rows(self, new: Observations, shared: str, shape: str) -> LowRank:
+        """Return new rows; `shared` and `shape` are what messages call the axis in common and the shape it wants."""
+        if self.posterior is None:
             raise ParameterError(
                 "this result cannot fold in: it keeps no prior; complete with low_rank or soft_impute"
             )
-        lines = observations.shape[0 if by_row else 1]
-        order = np.argsort(new, kind="stable")
-        j = shared[order]
-        residual = observations.values[order] - self.offset - (0.0 if bias is None else bias[j])
-        spread = (
-            np.full(len(j), self.noise_variance)
-            if observations.noise is None
-            else observations.noise_array()[order] ** 2
+        labelled = self.col_labels is not None and new.col_labels is not None
+        cols = new.cols
+        if labelled and self.col_labels != new.col_labels:
+            cols = lookup(new.col_labels or (), self.col_labels or (), shared)[cols]
+        elif new.shape[1] != self.shape[1]:
+            got = new.shape if shared == "column" else new.shape[::-1]
+            raise DataError(f"observations to fold in must have shape {shape}, got {got}")
+        lines = new.shape[0]
+        order = np.argsort(new.rows, kind="stable")
+        pointer = np.searchsorted(new.rows[order], np.arange(lines + 1))
+        j = cols[order]
+        bias = 0.0 if self.col_offset is None else self.col_offset[j]
+        noise = np.full(len(j), self.noise_variance)
+        if new.noise is not None:
+            noise = new.noise_array()[order] ** 2
+        mean, cov = solve_lines(
+            pointer,
+            j,
+            residual=new.values[order] - self.offset - bias,
+            variance=np.maximum(noise + self.lack_variance, SMALLEST),
+            factor=self.right,
+            factor_cov=self.posterior.cols.cov,
+            prior=self.posterior.rows,
         )
-        spread = np.maximum(spread + self.lack_variance, 1e-300)
-        pointer = np.searchsorted(new[order], np.arange(lines + 1))
-        mean, new_cov = posterior.fold(
-            pointer, j, residual, spread, factor, cov, prior_mean, prior_cov
+        rows = self.posterior.rows
+        if not self.posterior.is_point:
+            rows = Lines(rows.prior_mean, rows.prior_cov, cov)
+        return replace(
+            self,
+            left=np.ascontiguousarray(mean[:, :-1]),
+            row_offset=mean[:, -1].copy(),
+            row_counts=np.diff(pointer),
+            posterior=replace(self.posterior, rows=rows),
+            row_labels=new.row_labels,
+            report={"method": "fold-in", "lines": lines},
         )
-        changed = (
-            ("left", "row_offset", "row_cov", "row_counts", "row_labels")
-            if by_row
-            else ("right", "col_offset", "col_cov", "col_counts", "col_labels")
-        )
-        values = (
-            np.ascontiguousarray(mean[:, :-1]),
-            mean[:, -1].copy(),
-            None if cov is None else new_cov,
-            np.diff(pointer),
-            observations.row_labels if by_row else observations.col_labels,
-        )
-        new_fields: dict[str, Any] = dict(zip(changed, values, strict=True))
-        return replace(self, **new_fields, report={"method": "fold-in", "lines": lines})
 
     def locate(self, rows: Sequence[str], cols: Sequence[str]) -> tuple[Indices, Indices]:
         """Return the indices of labelled entries; a label that is not there is refused."""
-        found = []
-        for axis, asked, labels in (
-            ("row", rows, self.row_labels),
-            ("column", cols, self.col_labels),
-        ):
-            if labels is None:
-                raise ParameterError(f"the {axis}s of this result have no labels; ask by index")
-            found.append(posterior.lookup(asked, labels, axis))
-        return found[0], found[1]
+        return _at(rows, self.row_labels, "row"), _at(cols, self.col_labels, "column")
 
     def __matmul__(self, x: ArrayLike) -> Array:
         X = np.asarray(x, dtype=np.float64)
@@ -291,6 +304,12 @@ class LowRank(Matrix):
         if self.col_offset is not None:
             found = found + self.col_offset @ X
         return np.asarray(found)
+
+
+def _at(asked: Sequence[str], labels: tuple[str, ...] | None, axis: str) -> Indices:
+    if labels is None:
+        raise ParameterError(f"the {axis}s of this result have no labels; ask by index")
+    return lookup(asked, labels, axis)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -321,31 +340,24 @@ class Corrected(LowRank):
         i, j = observations.rows[order], observations.cols[order]
         s2 = observations.noise_array()[order] ** 2
         t2 = found.lack_variance
-        keep = s2 / np.maximum(t2 + s2, 1e-300)  # share of the factors in the corrected entry
-        if (
-            5 * len(i) > found.shape[0] * n
-        ):  # many: matrix products over the whole are faster than picking entries
-            fitted, own = found.to_dense()[i, j], found._all_variances()[i, j]
-        else:
-            fitted, own = (
-                found.entries(i, j),
-                found.variance(i, j) if found.row_cov is not None else np.zeros(len(i)),
-            )
+        keep = s2 / np.maximum(t2 + s2, SMALLEST)  # share of the factors in the corrected entry
+        fitted, own = _fitted(found, i, j)
         shift = (1.0 - keep) * (observations.values[order] - fitted)
-        fields_of = {f.name: getattr(found, f.name) for f in fields(found)}
-        return cls(
-            **fields_of
-            | {"seen": at[order], "shift": shift, "seen_variance": keep**2 * own + keep * t2}
-        )
+        given = {f.name: getattr(found, f.name) for f in fields(found)}
+        given |= {"seen": at[order], "shift": shift, "seen_variance": keep**2 * own + keep * t2}
+        return cls(**given)
 
     def plain(self) -> LowRank:
         """Return the factors alone."""
         return LowRank(**{f.name: getattr(self, f.name) for f in fields(LowRank)})
 
     def _look_up(self, i: Indices, j: Indices) -> tuple[NDArray[np.bool_], Indices]:
+        """Tell which entries were seen, and return their places among those."""
         flat = i * self.shape[1] + j
-        at = np.minimum(np.searchsorted(self.seen, flat), max(len(self.seen) - 1, 0))
-        return (self.seen[at] == flat if len(self.seen) else np.zeros(flat.shape, bool)), at
+        if not len(self.seen):
+            return np.zeros(flat.shape, bool), np.zeros(flat.shape, np.int64)
+        at = np.minimum(np.searchsorted(self.seen, flat), len(self.seen) - 1)
+        return self.seen[at] == flat, at
 
     def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Return the completed entries at (rows, cols), shapes broadcast."""
@@ -358,29 +370,37 @@ class Corrected(LowRank):
         self,
         rows: ArrayLike,
         cols: ArrayLike,
-        of: Literal["answer", "truth"] = "answer",
+        of: Of = "answer",
         noise: ArrayLike | None = None,
     ) -> Array:
         """Return the standard deviation of an answer (or of the true entry) about the completed entry."""
         spread = np.array(super().deviation(rows, cols, of, noise))
         i, j = self._where(rows, cols)
         hit, at = self._look_up(i, j)
-        if self.row_cov is not None and hit.any():
-            added: Any = 0.0
-            if of == "answer":
-                added = (
-                    self.noise_variance
-                    if noise is None
-                    else np.broadcast_to(np.asarray(noise, float), i.shape)[hit] ** 2
-                )
-            spread[hit] = np.sqrt(self.seen_variance[at[hit]] + added)
+        if not self.has_variance or not hit.any():
+            return spread
+        variance = self.seen_variance[at[hit]]
+        if of == "answer":
+            variance = variance + np.broadcast_to(self._noise(noise), i.shape)[hit]
+        spread[hit] = np.sqrt(variance)
         return spread
 
-    def fold_in(
-        self, observations: Observations, axis: Literal["rows", "columns"] = "rows"
-    ) -> LowRank:
+    def fold_in(self, observations: Observations, axis: Axis = "rows") -> LowRank:
         """Return new rows (or columns) completed from their own observations; see :meth:`LowRank.fold_in`."""
         return self.plain().fold_in(observations, axis)
+
+    def transposed(self) -> Corrected:
+        """Return the transposed matrix; see :meth:`LowRank.transposed`."""
+        m, n = self.shape
+        at = self.seen % n * m + self.seen // n
+        order = np.argsort(at)
+        turned = self.plain().transposed()
+        return Corrected(
+            **{f.name: getattr(turned, f.name) for f in fields(turned)},
+            seen=at[order],
+            shift=self.shift[order],
+            seen_variance=self.seen_variance[order],
+        )
 
     def __matmul__(self, x: ArrayLike) -> Array:
         found = np.array(super().__matmul__(x))
@@ -388,3 +408,16 @@ class Corrected(LowRank):
         X = np.asarray(x, dtype=np.float64)
         np.add.at(found, i, (self.shift * X[j].T).T)
         return found
+
+
+def _fitted(found: LowRank, i: Indices, j: Indices) -> tuple[Array, Array]:
+    """Return what the factors say of the entries (i, j), and the posterior variance of that (zero without one)."""
+    m, n = found.shape
+    own = np.zeros(len(i))
+    if len(i) <= MANY * m * n:
+        if found.has_variance:
+            own = found.variance(i, j)
+        return found.entries(i, j), own
+    if found.posterior is not None and found.has_variance:
+        own = found.posterior.all_variances(found.left, found.right)[i, j]
+    return found.to_dense()[i, j], own

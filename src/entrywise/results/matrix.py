@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from entrywise.exceptions import ParameterError
+from entrywise.exceptions import DataError, ParameterError
 from entrywise.results.result import Result
 from entrywise.types import Array, Indices
+
+TOP_BLOCK = 1 << 22  # entries that `top` looks at at once: 32 MB
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -64,20 +67,30 @@ class Matrix(Result, abc.ABC):
         if not 1 <= k <= m * n:
             raise ParameterError(f"k of top must be in 1..{m * n}, got {k}")
         sign = 1.0 if largest else -1.0
-        step = max(1, 2**22 // n)
+        step = max(1, TOP_BLOCK // n)
         rows, cols, values = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
         for start in range(0, m, step):
             i = np.arange(start, min(start + step, m))
             block = sign * self.entries(i[:, None], np.arange(n)[None, :])
             flat = block.ravel()
-            best = (
-                np.argpartition(-flat, min(k, len(flat)) - 1)[:k]
-                if k < len(flat)
-                else np.arange(len(flat))
-            )
+            best = np.arange(len(flat))
+            if k < len(flat):
+                best = np.argpartition(-flat, k - 1)[:k]
             rows = np.r_[rows, i[best // n]]
             cols = np.r_[cols, best % n]
             values = np.r_[values, flat[best]]
             keep = np.lexsort((cols, rows, -values))[:k]
             rows, cols, values = rows[keep], cols[keep], values[keep]
         return rows, cols, sign * values
+
+
+def lookup(asked: Sequence[str], labels: Sequence[str], axis: str) -> Indices:
+    """Return the position of each label, refusing one that is not there."""
+    code = {label: k for k, label in enumerate(labels)}
+    missing = next((label for label in asked if label not in code), None)
+    if missing is not None:
+        example = next(iter(code), None)
+        raise DataError(
+            f"no {axis} is called {missing!r}; there are {len(code)}, such as {example!r}"
+        )
+    return np.fromiter((code[label] for label in asked), np.int64, len(asked))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from entrywise import npz
 from entrywise.exceptions import DataError
@@ -75,17 +74,12 @@ class Result:
 
     def __repr__(self) -> str:
         """Name, shape and rank, status, cost and the first certificate: a line, not the arrays."""
-        rank = getattr(self, "rank", None)
-        words = [
-            " x ".join(map(str, getattr(self, "shape", ()))),
-            "" if rank is None else f"rank {rank}",
-        ]
-        words = [
-            *filter(None, words),
-            self.status,
-            f"cost {self.cost:g}",
-            *map(str, self.certificates[:1]),
-        ]
+        words = [self.status, f"cost {self.cost:g}", *map(str, self.certificates[:1])]
+        rank, shape = getattr(self, "rank", None), getattr(self, "shape", None)
+        if rank is not None:
+            words.insert(0, f"rank {rank}")
+        if shape is not None:
+            words.insert(0, " x ".join(map(str, shape)))
         return f"{type(self).__name__}({', '.join(words)})"
 
     @property
@@ -95,22 +89,17 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an npz file, whole or not at all; nothing is pickled."""
-        arrays: dict[str, NDArray[Any]] = {}
-        plain: dict[str, Any] = {"kind": type(self).__name__, "home": type(self).__module__}
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if isinstance(value, np.ndarray):
-                arrays[f.name] = value
-            elif f.name == "certificates":
-                plain[f.name] = [vars(c) for c in value]
-            else:
-                plain[f.name] = value
+        named = npz.flatten(self)
+        arrays = {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+        plain = {name: value for name, value in named.items() if name not in arrays}
+        plain["certificates"] = [vars(c) for c in self.certificates]
+        plain |= {"kind": type(self).__name__, "home": type(self).__module__}
         npz.save(path, arrays, plain)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the result that :meth:`save` wrote."""
-        plain, found = npz.unpack(path, "a result")
+        plain, arrays = npz.unpack(path, "a result")
         if "kind" not in plain or "certificates" not in plain:
             raise DataError(f"{path} must hold a result saved by entrywise")
         home = str(plain.pop("home", ""))
@@ -121,14 +110,18 @@ class Result:
             raise DataError(
                 f"{path} holds a {kind.__name__}, not a {cls.__name__}; load it with {kind.__name__}.load"
             )
-        known = {f.name: f for f in fields(kind)}
-        plain["certificates"] = tuple(
-            Certificate(
-                c["statement"], c["value"], tuple(c["assumes"]), tuple(c["checked"]), c["vacuous"]
-            )
-            for c in plain["certificates"]
-        )
-        for name, value in plain.items():
-            if isinstance(value, list):
-                plain[name] = tuple(value)
-        return kind(**{k: v for k, v in (plain | found).items() if k in known})
+        certificates = tuple(_certificate(c) for c in plain.pop("certificates"))
+        tuples = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()}
+        named = tuples | arrays | {"certificates": certificates}
+        found: Self = npz.rebuild(kind, named, str(path))
+        return found
+
+
+def _certificate(saved: Mapping[str, Any]) -> Certificate:
+    return Certificate(
+        statement=saved["statement"],
+        value=saved["value"],
+        assumes=tuple(saved["assumes"]),
+        checked=tuple(saved["checked"]),
+        vacuous=saved["vacuous"],
+    )

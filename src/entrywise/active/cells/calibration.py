@@ -1,21 +1,28 @@
-"""From what was bought to an answer with intervals: calibration on the blind reserve, and row means."""
+"""From what was bought to an answer with intervals: the fit, its calibration on the blind reserve, and row means."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise import npz
 from entrywise.active.cells.purchase import Purchase
+from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
 from entrywise.passive.low_rank import low_rank
-from entrywise.results import Certificate, LowRank
-from entrywise.types import Array
+from entrywise.results import Calibration, Certificate, LowRank, Posterior
+from entrywise.types import Array, Indices
 
 FEWEST = 100  # effective reserve below which no interval is promised
+FIRST_SWEEPS, NEXT_SWEEPS = (
+    40,
+    15,
+)  # most sweeps of a fit from nothing, and of one from the fit before
+FIT = "fit."  # begins the names of a fit's arrays in a checkpoint
 
 
 def calibrated(
@@ -23,31 +30,32 @@ def calibrated(
 ) -> LowRank:
     """Return the fit with conformal scores from the hidden reserve, and a certificate that says what holds."""
     report: dict[str, Any] = {
-        **fit.report, "rule": rule, "goal": goal, "rounds": rounds, "bought": len(state.values) + len(state.hidden),
+        **fit.report,
+        "rule": rule,
+        "goal": goal,
+        "rounds": rounds,
+        "bought": len(state.values) + len(state.hidden),
         "hidden": len(state.hidden),
-    }  # fmt: skip
-    assumes: tuple[str, ...]
-    if len(state.hidden) and fit.row_cov is not None:
+    }
+    calibration: Calibration | None = None
+    assumes: tuple[str, ...] = ("the low-rank model holds", "the rule's choices do not matter")
+    checked: tuple[str, ...] = ()
+    if not len(state.hidden) or not fit.has_variance:
+        report["intervals"] = "Gaussian: without a blind reserve none are calibrated"
+    else:
         scores, effective = reserve_scores(state, fit)
-        report["effective reserve"] = effective
-        if effective >= FEWEST:
+        report["effective_reserve"] = effective
+        if effective < FEWEST:
+            report["intervals"] = (
+                f"Gaussian: the reserve counts as {effective:.0f} cells, fewer than {FEWEST}; enlarge it"
+            )
+        else:
+            calibration = Calibration(scores)
             assumes = ("cells asked about are drawn at random from those not bought",)
             checked = ("the reserve was drawn first and hidden from the fit and the rule",)
-            promise = Certificate("share of 90 % intervals that cover", 0.9, assumes, checked)
-            return replace(
-                fit, scores=scores, certificates=(promise,), status=status, report=report
-            )
-        report["intervals"] = (
-            f"Gaussian: the reserve counts as {effective:.0f} cells, fewer than {FEWEST}; enlarge it"
-        )
-    else:
-        report["intervals"] = "Gaussian: without a blind reserve none are calibrated"
-    assumes = ("the low-rank model holds", "the rule's choices do not matter")
+    promise = Certificate("share of 90 % intervals that cover", 0.9, assumes, checked)
     return replace(
-        fit,
-        certificates=(Certificate("share of 90 % intervals that cover", 0.9, assumes, ()),),
-        status=status,
-        report=report,
+        fit, calibration=calibration, certificates=(promise,), status=status, report=report
     )
 
 
@@ -56,8 +64,7 @@ def reserve_scores(state: Purchase, fit: LowRank) -> tuple[Array, float]:
 
     With weights w = 1 / probability the scores are resampled to ``(sum w)^2 / sum w^2`` equally weighted quantiles.
     """
-    n = state.shape[1]
-    i, j = state.hidden // n, state.hidden % n
+    i, j = np.divmod(state.hidden, state.shape[1])
     scores = np.abs(state.hidden_values - fit.entries(i, j)) / fit.deviation(i, j)
     w = 1.0 / state.hidden_chance
     effective = float(w.sum() ** 2 / (w**2).sum())
@@ -71,75 +78,53 @@ def reserve_scores(state: Purchase, fit: LowRank) -> tuple[Array, float]:
     return scores[np.minimum(at, len(scores) - 1)], effective
 
 
-def row_means(
-    fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64], values: Array
-) -> tuple[Array, Array]:
+def row_means(fit: LowRank, rows: Indices, cols: Indices, values: Array) -> tuple[Array, Array]:
     """Return the mean of every row of the matrix and its posterior variance, both of shape (m,).
 
     Cells bought count as they are; the others by the fit, with their shared and their own uncertainty, see
-    :func:`sum_variances`.
+    :meth:`~entrywise.results.Posterior.sum_variance`.
     """
-    m, n = fit.shape
+    (m, n), posterior = fit.shape, _posterior(fit)
     b = fit.row_offset if fit.row_offset is not None else np.zeros(m)
     c = fit.col_offset if fit.col_offset is not None else np.zeros(n)
-    U, V, s, shares, counts = _listed(fit, rows, cols)
-    assert fit.col_cov is not None
-    s, counts = V.sum(axis=0) - s, n - counts
-    shares = np.maximum(np.einsum("ia,ab,ib->i", U, fit.col_cov.sum(axis=0), U) - shares, 0.0)
-    total = np.einsum("ia,ia->i", U[:, :-1], s[:, :-1]) + counts * (b + fit.offset)
+    bought = posterior.row_sums(fit.left, fit.right, rows, cols)
+    rest = posterior.other_sums(fit.left, fit.right, bought)
+    total = np.einsum("ia,ia->i", fit.left, rest.design[:, :-1]) + rest.counts * (b + fit.offset)
     total += c.sum() - np.bincount(rows, c[cols], m) + np.bincount(rows, values, m)
-    return total / n, _sum_variance(fit, s, shares, counts) / n**2
+    return total / n, posterior.sum_variance(rest) / n**2
 
 
-def sum_variances(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Array:
-    """Return the variance of the sum of each row's listed cells under the fit, shape (m,).
-
-    ``s' Cu_i s + sum_j u' Cv_j u + count_i sigma^2`` with s the sum of the designs of the row's cells.
-    """
-    _, _, s, shares, counts = _listed(fit, rows, cols)
-    return _sum_variance(fit, s, shares, counts)
+def sum_variances(fit: LowRank, rows: Indices, cols: Indices) -> Array:
+    """Return the variance of the sum of each row's listed cells under the fit, shape (m,)."""
+    posterior = _posterior(fit)
+    return posterior.sum_variance(posterior.row_sums(fit.left, fit.right, rows, cols))
 
 
-def _listed(fit: LowRank, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> tuple[Any, ...]:
-    """Return designs U, V, and of each row's listed cells the sum of v, the sum of u' Cv u, and the count."""
-    (m, n), q = fit.shape, fit.rank + 1
-    assert fit.col_cov is not None
-    U, V = np.ones((m, q)), np.ones((n, q))
-    U[:, :-1], V[:, :-1] = fit.left, fit.right
-    s = np.stack([np.bincount(rows, V[cols, a], m) for a in range(q)], axis=1)
-    shares = np.bincount(rows, np.einsum("ta,tab,tb->t", U[rows], fit.col_cov[cols], U[rows]), m)
-    return U, V, s, shares, np.bincount(rows, minlength=m).astype(np.float64)
-
-
-def _sum_variance(fit: LowRank, s: Array, shares: Array, counts: Array) -> Array:
-    assert fit.row_cov is not None
-    own = counts * (fit.noise_variance + fit.lack_variance)
-    return np.asarray(np.maximum(np.einsum("ia,iab,ib->i", s, fit.row_cov, s) + shares + own, 0.0))
+def _posterior(fit: LowRank) -> Posterior:
+    if fit.posterior is None or fit.posterior.is_point:
+        raise ParameterError("row means need a posterior with covariances; fit with low_rank")
+    return fit.posterior
 
 
 def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float, float, int]:
     """Return the expected RMSE of cells not bought now, after spending `money` by gain, and the cells that buys."""
-    n = state.shape[1]
     gains = Gains.of(fit, state.rows, state.cols)
     noise = fit.lack_variance if fit.lack_variance > 0 else fit.noise_variance
-    taken = state.taken
-    errors, cells = [], 0
-    for bought in (False, True):
-        if bought:
-            most = int(min(money / state.cheapest(), state.shape[0] * n))
-            i, j = (
-                gains.pick(state.is_open, state.price, money, most)
-                if most
-                else (np.zeros(0, np.int64),) * 2
-            )
-            state.taken, cells = np.unique(np.r_[taken, i * n + j]), len(i)
-        total, count = 0.0, 0
-        for rows, _, variance in gains.blocks():
-            still = state.is_open(rows)
-            total, count = total + float(variance[still].sum()), count + int(still.sum())
-        errors.append(float(np.sqrt(total / max(count, 1) + noise)))
-    state.taken = taken
-    return errors[0], errors[1], cells
+    now = _expected_error(state, gains, noise)
+    i, j = gains.pick(state.is_open, state.price, money, state.affordable(money))
+    bought = np.unique(np.r_[state.taken, i * state.shape[1] + j])
+    then = _expected_error(replace(state, taken=bought), gains, noise)
+    return now, then, len(i)
+
+
+def _expected_error(state: Purchase, gains: Gains, noise: float) -> float:
+    """Return the root mean square of what is expected of an open cell's error, `noise` included."""
+    total, count = 0.0, 0
+    for rows, _, variance in gains.blocks():
+        still = state.is_open(rows)
+        total += float(variance[still].sum())
+        count += int(still.sum())
+    return float(np.sqrt(total / max(count, 1) + noise))
 
 
 def refit(state: Purchase, before: LowRank | None, rank: int | None, seed: int) -> LowRank:
@@ -152,59 +137,35 @@ def refit(state: Purchase, before: LowRank | None, rank: int | None, seed: int) 
     if not len(state.values):
         return LowRank(np.zeros((m, 0)), np.zeros((n, 0)))
     k = None if rank is None else min(rank, m, n)
-    start = None
-    if k is not None and before is not None and before.row_cov is not None:
-        start = _alive(before)
-    return low_rank(
-        state.observations, k, start=start, rng=seed, sweeps=40 if start is None else 15
-    )
+    start = None if k is None else _alive(before)
+    sweeps = FIRST_SWEEPS if start is None else NEXT_SWEEPS
+    return low_rank(state.observations, k, start=start, rng=seed, max_sweeps=sweeps)
 
 
-def _alive(fit: LowRank, share: float = 0.05) -> LowRank | None:
-    """Return the fit with only those components that vary by more than a `share` of the noise, None when none do."""
-    assert fit.row_prior_cov is not None
-    assert fit.col_prior_cov is not None
-    assert fit.row_cov is not None
-    assert fit.col_cov is not None
-    assert fit.row_prior_mean is not None
-    assert fit.col_prior_mean is not None
-    k = fit.rank
-    variance = np.diag(fit.row_prior_cov)[:k] * np.diag(fit.col_prior_cov)[:k]
-    at = np.flatnonzero(variance > share * (fit.noise_variance + fit.lack_variance))
-    if not len(at):
+def _alive(fit: LowRank | None) -> LowRank | None:
+    """Return the fit with only those components that are alive, None when none are."""
+    if fit is None or fit.posterior is None or fit.posterior.is_point:
         return None
-    keep = np.r_[at, k]
-    square = np.ix_(keep, keep)
-    return replace(
-        fit, left=fit.left[:, at], right=fit.right[:, at], row_cov=fit.row_cov[:, keep[:, None], keep],
-        col_cov=fit.col_cov[:, keep[:, None], keep], row_prior_mean=fit.row_prior_mean[keep],
-        col_prior_mean=fit.col_prior_mean[keep], row_prior_cov=fit.row_prior_cov[square],
-        col_prior_cov=fit.col_prior_cov[square],
-    )  # fmt: skip
-
-
-_ARRAYS = tuple(
-    f.name for f in fields(LowRank) if "Array" in str(f.type) or "Indices" in str(f.type)
-)
+    at = fit.posterior.alive()
+    return fit.keep(at) if len(at) else None
 
 
 def pack_fit(fit: LowRank | None) -> dict[str, NDArray[Any]]:
-    """Return a fit as arrays, for a checkpoint."""
+    """Return a fit as arrays, for a checkpoint; what it says of itself in words is left out."""
     if fit is None:
         return {}
-    kept = {f"fit.{name}": getattr(fit, name) for name in _ARRAYS if getattr(fit, name) is not None}
-    kept["fit.numbers"] = np.array([fit.offset, fit.noise_variance, fit.lack_variance])
-    return kept
+    silent = replace(fit, report={}, certificates=(), row_labels=None, col_labels=None)
+    named = npz.flatten(silent)
+    kept = {name: value for name, value in named.items() if isinstance(value, np.ndarray | float)}
+    return {FIT + name: np.asarray(value) for name, value in kept.items()}
 
 
 def unpack_fit(arrays: Mapping[str, NDArray[Any]]) -> LowRank | None:
     """Return the fit that :func:`pack_fit` packed, if there is one."""
-    if "fit.numbers" not in arrays:
-        return None
-    offset, noise, lack = arrays["fit.numbers"].tolist()
-    parts: dict[str, Any] = {
-        name[4:]: array
+    named = {
+        name.removeprefix(FIT): array if array.ndim else float(array)
         for name, array in arrays.items()
-        if name.startswith("fit.") and name != "fit.numbers"
+        if name.startswith(FIT)
     }
-    return LowRank(**parts, offset=offset, noise_variance=noise, lack_variance=lack)
+    found: LowRank | None = npz.rebuild(LowRank, named) if named else None
+    return found

@@ -139,13 +139,12 @@ def greedy_columns(fit: LowRank, open_: Mask, price: Array, money: float) -> Ind
 
 def _before(fit: LowRank) -> tuple[Array, Array]:
     """Return the prior covariance of a row and each cell's own variance: noise, and the column's uncertainty."""
-    assert fit.row_prior_cov is not None
-    assert fit.row_prior_mean is not None
-    assert fit.col_cov is not None
-    mean = fit.row_prior_mean.copy()
+    posterior = fit.posterior
+    assert posterior is not None
+    mean = posterior.rows.prior_mean.copy()
     mean[-1] = 1.0  # the design of a column's own level
     square = np.outer(mean, mean)
-    square[:-1, :-1] += fit.row_prior_cov[:-1, :-1]
-    columns = np.einsum("ab,jab->j", square, fit.col_cov)
-    own = columns + fit.noise_variance + fit.lack_variance
-    return fit.row_prior_cov, np.maximum(own, np.finfo(float).tiny)
+    square[:-1, :-1] += posterior.rows.prior_cov[:-1, :-1]
+    columns = np.einsum("ab,jab->j", square, posterior.cols.cov)
+    own = columns + posterior.answer_variance
+    return posterior.rows.prior_cov, np.maximum(own, np.finfo(float).tiny)

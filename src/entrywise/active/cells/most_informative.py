@@ -7,9 +7,10 @@ covariances updated after each cell, which needs no values; part of each batch e
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entrywise.active.cells.calibration import (
     calibrated,
@@ -26,9 +27,13 @@ from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.linalg.gain import Gains
 from entrywise.queries import Asking, Checkpoint, Prices, plan
 from entrywise.results import LowRank
-from entrywise.types import Seed
+from entrywise.types import Array, Indices, Seed, generator
 
 Goal = Literal["all", "scores", "best"]
+
+LEAST = 1 / 200  # share of the budget that a batch has at least: at most so many fits
+AHEAD = 0.1  # share of the budget that `least_gain` looks ahead
+NORMAL_90 = 1.6449  # half a Gaussian 90 % interval, in standard deviations
 
 
 @plan(tolerates_failed=True)
@@ -103,64 +108,51 @@ def most_informative(
     >>> bool(np.sqrt(np.mean((found.to_dense() - A) ** 2)) < 0.05 * A.std()), found.cost
     (True, 500.0)
     """
-    generator = cast(np.random.Generator, rng)
-    m, n = shape
     _refuse(goal, rule, rank, reserve, explore, growth, score_error, least_gain)
     if goal == "best":
-        made = top_two(
-            shape,
-            prices,
-            budget=budget,
-            rank=rank,
-            reserve=reserve,
-            available=available,
-            rng=generator,
-        )
-        found: LowRank = yield from made.start(resume)
+        same = {"budget": budget, "rank": rank, "reserve": reserve, "available": available}
+        found: LowRank = yield from top_two(shape, prices, **same, rng=rng).start(resume)
         return found
-    state = check_purchase(shape, prices, budget, available, generator)
+    state = check_purchase(shape, prices, budget, available, generator(rng))
     fit: LowRank | None = None
-    rounds = 0
+    rounds, status = 0, "finished"
     if resume is not None:
-        state.rng = generator = resume.generator()
+        state.rng = resume.generator()
         state.restore(resume.arrays)
-        rounds = int(resume.arrays["rounds"])
-        fit = unpack_fit(resume.arrays)
-    status = "finished"
+        rounds, fit = int(resume.arrays["rounds"]), unpack_fit(resume.arrays)
     try:
         if resume is None:
-            if reserve > 0:
-                yield from state.set_aside(reserve)
-            first = state.first_cells()
-            if len(first):
-                yield from state.buy(first, "start")
+            yield from _open(state, reserve)
         while len(state.values):
             fit = refit(state, fit, rank, rounds)
             if _enough(state, fit, score_error, least_gain):
                 break
-            money = min(state.left, max((growth - 1.0) * state.spent, state.budget / 200))
-            thin = len(state.values) < guard * max(m, n)
+            thin = len(state.values) < guard * max(shape)
             name = "leverage" if rule == "gain" and thin else rule
-            share = explore if rule not in ("random", "balanced") else 0.0
-            bought = state.spent, len(state.taken)
-            cells, arms, chance = _choose(state, fit, name, goal, money, share)
-            while (
-                not len(cells) and money < state.left
-            ):  # the batch was too small for the cell that is next
-                money = min(state.left, 2.0 * money)
-                cells, arms, chance = _choose(state, fit, name, goal, money, share)
-            if not len(cells):
+            share = 0.0 if rule in ("random", "balanced") else explore
+            money = min(state.left, max((growth - 1.0) * state.spent, LEAST * state.budget))
+            chosen = choose(state, fit, name, goal, money, share)
+            if chosen is None:
                 break
-            yield from state.buy(cells, arms, chance)
+            before = state.spent, len(state.taken)
+            yield from state.buy(*chosen)
             rounds += 1
-            if (state.spent, len(state.taken)) == bought:
+            if (state.spent, len(state.taken)) == before:
                 break
-            yield Checkpoint(
-                state.arrays() | {"rounds": np.array(rounds)} | pack_fit(fit), generator
-            )
+            arrays = state.arrays() | {"rounds": np.array(rounds)} | pack_fit(fit)
+            yield Checkpoint(arrays, state.rng)
     except Exhausted:
         status = "exhausted"
     return calibrated(state, refit(state, fit, rank, rounds), status, rounds, rule, goal)
+
+
+def _open(state: Purchase, reserve: float) -> Asking[None]:
+    """Buy the blind reserve and a few cells of every line."""
+    if reserve > 0:
+        yield from state.set_aside(reserve)
+    first = state.first_cells()
+    if len(first):
+        yield from state.buy(first, "start")
 
 
 def _enough(
@@ -169,37 +161,46 @@ def _enough(
     """Tell whether what was asked for is reached."""
     if score_error is not None:
         _, variance = row_means(fit, state.rows, state.cols, state.values)
-        if 1.6449 * float(np.sqrt(variance.max())) <= score_error:
+        if NORMAL_90 * float(np.sqrt(variance.max())) <= score_error:
             return True
     if least_gain is not None:
-        now, then, _ = expected_errors(state, fit, 0.1 * state.budget)
+        now, then, _ = expected_errors(state, fit, AHEAD * state.budget)
         return now - then < least_gain * now
     return False
 
 
-def _choose(
+def choose(
     state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float
-) -> tuple[Any, Any, Any]:
-    """Return the cells of the next batch, their arms and their probabilities."""
+) -> tuple[Indices, NDArray[np.str_], Array] | None:
+    """Return the cells of the next batch, their arms and their probabilities; None when no money left buys any.
+
+    Where `money` is too little for the cell that is next, it is doubled until it pays it.
+    """
+    while True:
+        cells, arms, chance = _batch(state, fit, rule, goal, money, explore)
+        if len(cells):
+            return cells, arms, chance
+        if money >= state.left:
+            return None
+        money = min(state.left, 2.0 * money)
+
+
+def _batch(
+    state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float
+) -> tuple[Indices, NDArray[np.str_], Array]:
     some, chance = state.draw(None, explore * money)
-    money -= float(state.price_of(some).sum()) if len(some) else 0.0
+    if len(some):
+        money -= float(state.price_of(some).sum())
     if rule == "gain":
         gains = Gains.of(fit, state.rows, state.cols, by_sum=goal == "scores")
-        most = int(min(money / state.cheapest(), state.shape[0] * state.shape[1]))
-        i, j = (
-            gains.pick(state.is_open, state.price, money, most)
-            if most
-            else (np.zeros(0, np.int64),) * 2
-        )
-        best, name = i * state.shape[1] + j, "greedy"
-        odds = np.ones(len(best))
+        i, j = gains.pick(state.is_open, state.price, money, state.affordable(money))
+        best, odds, name = i * state.shape[1] + j, np.ones(len(i)), "greedy"
     else:
         (best, odds), name = pick_by_rule(rule, state, fit, money), rule
     new = ~np.isin(best, some)
     best, odds = best[new], odds[new]
-    cells = np.r_[some, best]
     arms = np.array(["explore"] * len(some) + [name] * len(best))
-    return cells, arms, np.r_[chance, odds]
+    return np.r_[some, best], arms, np.r_[chance, odds]
 
 
 def _refuse(

@@ -7,7 +7,7 @@ posterior of the row means, the leader and the best other one, and a cell of one
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from entrywise.active.cells.purchase import Purchase, check_purchase
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Checkpoint, Prices, plan
 from entrywise.results import Certificate, LowRank
-from entrywise.types import Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
 
-_DRAWS = 2000
+DRAWS = 2000  # of all row means, to tell how often each is best: two digits
+TRIES = 4  # pairs drawn a cell wanted: rows with nothing left to buy are drawn in vain
+DRAWN_AGAIN = 20  # draws for a challenger before the leader is left out by force
 
 
 @plan(tolerates_failed=True)
@@ -72,36 +74,31 @@ def top_two(
     >>> found.report["best"]
     9
     """
-    m = shape[0]
     if confidence is not None and not 0 < confidence < 1:
         raise ParameterError(f"confidence must be above 0 and below 1, got {confidence}")
-    state = check_purchase(shape, prices, budget, available, cast(np.random.Generator, rng))
-    size = batch or max(1, m // 2)
+    state = check_purchase(shape, prices, budget, available, generator(rng))
+    size = batch or max(1, shape[0] // 2)
     fit: LowRank | None = None
-    rounds = 0
+    rounds, status = 0, "finished"
     if resume is not None:
         state.rng = resume.generator()
         state.restore(resume.arrays)
         rounds, fit = int(resume.arrays["rounds"]), unpack_fit(resume.arrays)
-    status = "finished"
     try:
         if resume is None:
-            if reserve > 0:
-                yield from state.set_aside(reserve)
-            yield from _two_a_row(state)
+            yield from _open(state, reserve)
         while len(state.values):
             fit = refit(state, fit, rank, rounds)
             _, sure = winner(state, fit, np.random.default_rng(rounds))
             if confidence is not None and sure >= confidence:
                 break
-            cells = _challenge(state, fit, size)
+            cells = challenge(state, fit, size)
             if not len(cells):
                 break
             yield from state.buy(cells, "challenge")
             rounds += 1
-            yield Checkpoint(
-                state.arrays() | {"rounds": np.array(rounds)} | pack_fit(fit), state.rng
-            )
+            arrays = state.arrays() | {"rounds": np.array(rounds)} | pack_fit(fit)
+            yield Checkpoint(arrays, state.rng)
     except Exhausted:
         status = "exhausted"
     return _result(state, refit(state, fit, rank, rounds), status, rounds)
@@ -110,68 +107,80 @@ def top_two(
 def winner(state: Purchase, fit: LowRank, rng: np.random.Generator) -> tuple[int, float]:
     """Return the row that is most often best under the posterior, and how often it is."""
     mean, variance = row_means(fit, state.rows, state.cols, state.values)
-    draws = mean + np.sqrt(variance) * rng.standard_normal((_DRAWS, len(mean)))
+    draws = mean + np.sqrt(variance) * rng.standard_normal((DRAWS, len(mean)))
     wins = np.bincount(draws.argmax(axis=1), minlength=len(mean))
-    return int(wins.argmax()), float(wins.max() / _DRAWS)
+    return int(wins.argmax()), float(wins.max() / DRAWS)
 
 
-def _two_a_row(state: Purchase) -> Asking[None]:
-    """Buy two cells of every row, cheap ones where prices differ."""
+def _open(state: Purchase, reserve: float) -> Asking[None]:
+    """Buy the blind reserve and two cells of every row, cheap ones where prices differ."""
+    if reserve > 0:
+        yield from state.set_aside(reserve)
     m, n = state.shape
     cells = []
     for i in range(m):
-        places = np.flatnonzero(state.is_open(np.array([i]))[0])
-        cells += [i * n + int(j) for j in state._cheap(places, state.price(np.array([i]))[0], 2)]
+        row = np.array([i])
+        places = np.flatnonzero(state.is_open(row)[0])
+        cells += [i * n + int(j) for j in state.cheap(places, state.price(row)[0], 2)]
     picked = state.rng.permutation(np.array(cells, np.int64))
-    picked = picked[np.cumsum(state.price_of(picked)) <= state.left] if len(picked) else picked
+    if len(picked):
+        picked = picked[np.cumsum(state.price_of(picked)) <= state.left]
     if len(picked):
         yield from state.buy(picked, "start")
 
 
-def _challenge(state: Purchase, fit: LowRank, size: int) -> Indices:
+def challenge(state: Purchase, fit: LowRank, size: int) -> Indices:
     """Return cells of leaders and challengers drawn from the posterior of the row means."""
     m, n = state.shape
     mean, variance = row_means(fit, state.rows, state.cols, state.values)
     deviation = np.sqrt(variance)
     left, chosen = state.left, list[int]()
-    open_of: dict[int, list[int]] = {}
-    price_of: dict[int, Any] = {}
+    rows: dict[
+        int, tuple[list[int], Array]
+    ] = {}  # open cells of a row in random order, and its prices
     closed = np.zeros(m, bool)
-    for _ in range(4 * size):
+    for _ in range(TRIES * size):
         if len(chosen) >= size or closed.all():
             break
-        leader = int(np.argmax(mean + deviation * state.rng.standard_normal(m)))
-        challenger = leader
-        for _ in range(20):
-            challenger = int(np.argmax(mean + deviation * state.rng.standard_normal(m)))
-            if challenger != leader:
-                break
-        else:
-            second = mean + deviation * state.rng.standard_normal(m)
-            second[leader] = -np.inf
-            challenger = int(np.argmax(second))
+        leader, challenger = _two(mean, deviation, state.rng)
         i = leader if state.rng.random() < 0.5 else challenger
-        if i not in open_of:
-            open_of[i] = state.rng.permutation(
-                np.flatnonzero(state.is_open(np.array([i]))[0])
-            ).tolist()
-            price_of[i] = state.price(np.array([i]))[0]
-        while open_of[i] and price_of[i][open_of[i][-1]] > left + 1e-9 * state.budget:
-            open_of[i].pop()
-        if not open_of[i]:
+        if i not in rows:
+            row = np.array([i])
+            places = state.rng.permutation(np.flatnonzero(state.is_open(row)[0]))
+            rows[i] = places.tolist(), state.price(row)[0]
+        places_left, price = rows[i]
+        while places_left and price[places_left[-1]] > left + 1e-9 * state.budget:
+            places_left.pop()
+        if not places_left:
             closed[i] = True
             deviation[i] = 0.0
             continue
-        j = open_of[i].pop()
+        j = places_left.pop()
         chosen.append(i * n + j)
-        left -= price_of[i][j]
+        left -= price[j]
     return np.array(chosen, np.int64)
+
+
+def _two(mean: Array, deviation: Array, rng: np.random.Generator) -> tuple[int, int]:
+    """Return two different rows, each the best of a draw from the posterior; the second of one where it must not be the first."""
+
+    def draw() -> Array:
+        return np.asarray(mean + deviation * rng.standard_normal(len(mean)))
+
+    leader = int(np.argmax(draw()))
+    for _ in range(DRAWN_AGAIN):
+        challenger = int(np.argmax(draw()))
+        if challenger != leader:
+            return leader, challenger
+    last = draw()
+    last[leader] = -np.inf
+    return leader, int(np.argmax(last))
 
 
 def _result(state: Purchase, fit: LowRank, status: str, rounds: int) -> LowRank:
     found = calibrated(state, fit, status, rounds, "top-two", "best")
     if not len(state.values):
-        return replace(found, report=dict(found.report) | {"best": None, "confidence": 0.0})
+        return replace(found, report={**found.report, "best": None, "confidence": 0.0})
     best, sure = winner(state, fit, np.random.default_rng(rounds))
     promise = Certificate(
         "posterior probability that the best row is named",
@@ -181,5 +190,5 @@ def _result(state: Purchase, fit: LowRank, status: str, rounds: int) -> LowRank:
     return replace(
         found,
         certificates=(promise, *found.certificates),
-        report=dict(found.report) | {"best": best, "confidence": sure},
+        report={**found.report, "best": best, "confidence": sure},
     )

@@ -6,8 +6,9 @@ unseen cells by an ensemble of factorisations, whose spread is the bonus, and bu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.passive.alternating_least_squares import alternating_least_squares
 from entrywise.queries import Asking, Prices, plan
 from entrywise.results import LowRank
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
 
-_MEMBERS = 8
+MEMBERS = 8  # factorisations in the ensemble
+SHARE = 0.9  # of the cells that each one sees
 
 
 @plan(tolerates_failed=True)
@@ -78,19 +80,16 @@ def ucb_e(
         raise ParameterError(
             f"batch and rank must be 1 or more, bonus 0 or more, warm_up in 0..1, got {batch}, {rank}, {bonus}, {warm_up}"
         )
-    state = check_purchase(shape, prices, budget, available, cast(np.random.Generator, rng))
+    state = check_purchase(shape, prices, budget, available, generator(rng))
     status, rounds = "finished", 0
     try:
         if low_rank:
-            first, chance = state.draw(
-                lambda rows: np.ones((len(rows), shape[1])),
-                min(budget, warm_up * shape[0] * shape[1]),
-            )
+            first, chance = state.draw(_alike(state), min(budget, warm_up * shape[0] * shape[1]))
             if len(first):
                 yield from state.buy(first, "warm-up", chance)
         while True:
-            score, spread = _bounds(state, bonus, low_rank, rank, rounds)
-            cells = _next(state, score, spread, batch)
+            score, spread = bounds(state, bonus, rank if low_rank else None, rounds)
+            cells = next_cells(state, score, spread, batch)
             if not len(cells):
                 break
             yield from state.buy(cells, "ucb-e")
@@ -98,39 +97,44 @@ def ucb_e(
     except Exhausted:
         status = "exhausted"
     found = calibrated(state, refit(state, None, rank, rounds), status, rounds, "ucb-e", "best")
-    means = _means(state) if not low_rank else _bounds(state, 0.0, True, rank, rounds)[0]
+    means = bounds(state, 0.0, rank, rounds)[0] if low_rank else _means(state)
     best = int(np.argmax(means)) if len(state.values) else None
-    return replace(found, report=dict(found.report) | {"best": best})
+    return replace(found, report={**found.report, "best": best})
+
+
+def _alike(state: Purchase) -> Callable[[Indices], Array]:
+    """Return weights that are the same for every cell."""
+    return lambda rows: np.ones((len(rows), state.shape[1]))
 
 
 def _means(state: Purchase) -> Array:
+    """Return the mean of what was bought of each row, minus infinity where nothing was."""
     m = state.shape[0]
     counts = np.bincount(state.rows, minlength=m)
     total = np.bincount(state.rows, state.values, m)
     return np.where(counts > 0, total / np.maximum(counts, 1), -np.inf)
 
 
-def _bounds(
-    state: Purchase, bonus: float, low_rank: bool, rank: int, seed: int
+def bounds(
+    state: Purchase, bonus: float, rank: int | None, seed: int
 ) -> tuple[Array, Array | None]:
-    """Return the upper bound of every row's mean, and with `low_rank` the ensemble's spread of every cell."""
-    m, n = state.shape
-    counts = np.bincount(state.rows, minlength=m)
-    if not low_rank or len(state.values) < 2:
-        with np.errstate(divide="ignore"):
-            return np.where(
-                counts > 0, _means(state) + np.sqrt(bonus / np.maximum(counts, 1)), np.inf
-            ), None
+    """Return the upper bound of every row's mean, and with a `rank` the ensemble's spread of every cell."""
+    if rank is not None and len(state.values) >= 2:
+        return _ensemble(state, bonus, rank, seed)
+    counts = np.bincount(state.rows, minlength=state.shape[0])
+    bound = _means(state) + np.sqrt(bonus / np.maximum(counts, 1))
+    return np.where(counts > 0, bound, np.inf), None
+
+
+def _ensemble(state: Purchase, bonus: float, rank: int, seed: int) -> tuple[Array, Array]:
+    """Return the bounds and the spread of factorisations, each of its own random nine tenths of the cells."""
     seen = state.observations
     rng = np.random.default_rng(seed)
     members = []
-    for k in range(_MEMBERS):
-        some = seen.take(rng.random(len(seen)) < 0.9)
-        members.append(
-            alternating_least_squares(
-                some if len(some) else seen, min(rank, m, n), rng=k
-            ).to_dense()
-        )
+    for k in range(MEMBERS):
+        some = seen.take(rng.random(len(seen)) < SHARE)
+        fit = alternating_least_squares(some if len(some) else seen, min(rank, *state.shape), rng=k)
+        members.append(fit.to_dense())
     cells = np.stack(members)
     middle, spread = cells.mean(axis=0), cells.std(axis=0)
     middle[seen.rows, seen.cols] = seen.values
@@ -138,21 +142,20 @@ def _bounds(
     return middle.mean(axis=1) + bonus * spread.mean(axis=1), spread
 
 
-def _next(state: Purchase, score: Array, spread: Array | None, batch: int) -> Indices:
+def next_cells(state: Purchase, score: Array, spread: Array | None, batch: int) -> Indices:
     """Return the next cells: of the best row by `score` that still has affordable ones."""
-    n = state.shape[1]
+    n, money = state.shape[1], state.left * (1 + 1e-12)
     for i in np.lexsort((state.rng.random(len(score)), -score)):
         row = np.array([i])
         price = state.price(row)[0]
-        places = np.flatnonzero(state.is_open(row)[0] & (price <= state.left * (1 + 1e-12)))
+        places = np.flatnonzero(state.is_open(row)[0] & (price <= money))
         if not len(places):
             continue
-        order = (
-            state.rng.permutation(len(places))
-            if spread is None
-            else np.argsort(-spread[i, places], kind="stable")
-        )
+        if spread is None:
+            order = state.rng.permutation(len(places))
+        else:
+            order = np.argsort(-spread[i, places], kind="stable")
         places = places[order][:batch]
-        paid = np.cumsum(price[places]) <= state.left * (1 + 1e-12)
+        paid = np.cumsum(price[places]) <= money
         return np.asarray(i * n + places[paid])
     return np.zeros(0, np.int64)

@@ -8,36 +8,36 @@ fitted rows wants it. Every answer is kept, and one weighted low-rank fit of all
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.active.nystrom.literal import literal
 from entrywise.active.pairs.tally import Tally, pull, pulls_for, share_out, spread
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.linalg.psdfit import design, fit_psd, spectral_start
 from entrywise.queries import Asking, Checkpoint, Prices, plan
 from entrywise.results import PSDFactor
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
 
 SHARES = (0.15, 0.20, 0.45, 0.20)  # selection, columns, spread, design
 BLIND = (0.40, 0.20, 0.20, 0.20)  # without the diagonal: spread first, choose columns from its fit
 EXTRA = 3.0  # crossings of chosen columns (W) are measured so many times more than the rest of them
+HALVINGS = 6  # at most, in the choice of a column: later ones would measure a handful again
+CROSSING = 10  # the share of a column's choice that goes to W is one in so many
+DROPPED = 1.5  # eigenvalues of W below so many standard deviations of its noise are dropped
+FAINT = 1e-3  # rows of the design with less than this share of the largest weight are not measured
 
 
 @plan(symmetric=True, fresh=True, tolerates_failed=True)
 def stochastic_nystrom(
     n: int,
+    prices: Prices | None = None,
     *,
     rank: int = 4,
     budget: float | None = None,
-    epsilon: float | None = None,
-    delta: float = 0.05,
-    theta: float | None = None,
     noise: float | None = None,
     ask_diagonal: bool = True,
-    prices: Prices | None = None,
     rng: Seed = None,
     resume: Checkpoint | None = None,
 ) -> Asking[PSDFactor]:
@@ -50,22 +50,16 @@ def stochastic_nystrom(
     ----------
     n : int
         Side of the matrix.
+    prices : Prices, optional
+        Price of an entry, one number.
     rank : int
         Its rank, or the largest worth fitting.
     budget : float
         Money to spend; every measurement that it pays for is made, none more.
-    epsilon, delta : float, optional
-        Instead of the budgeted version, run the paper's algorithm literally: with probability 1 - `delta` every entry is
-        within `epsilon`. A warning tells what it costs at least: millions of measurements where the budgeted version
-        takes thousands. A budget given beside it ends it early.
-    theta : float, optional
-        With epsilon: one number in place of the constants C1 and C2; estimated from the answers otherwise.
     noise : float, optional
         Standard deviation of an answer. None: answers are coins, or lie in 0..1.
     ask_diagonal : bool
         Whether (i, i) can be measured. If not, its values follow from the fit.
-    prices : Prices, optional
-        Price of an entry, one number.
     rng : int or Generator
 
     Yields
@@ -81,7 +75,8 @@ def stochastic_nystrom(
 
     Notes
     -----
-    The paper's successive elimination drops no column within a million coin flips at n = 200. Here 15% of the
+    The paper's own algorithm is :func:`~entrywise.active.literal_stochastic_nystrom`; its successive elimination drops
+    no column within a million coin flips at n = 200. Here 15% of the
     budget selects columns (halving on the residual of the diagonal, eigenvalues of W below the noise dropped), 20% measures
     them, W three times as often, 45% is spread over all entries and 20% follows a D-optimal design; (i, j) and
     (j, i) are pooled. The Nyström extension :math:`C W^{-1} C^\top` of these is replaced by a weighted fit to all
@@ -102,27 +97,19 @@ def stochastic_nystrom(
     >>> found.cost, bool(abs(found.to_dense() - L).max() < 0.15)
     (50000.0, True)
     """
-    refuse(n, rank, noise, delta, "stochastic_nystrom")
-    generator = cast(np.random.Generator, rng) if resume is None else resume.generator()
-    if epsilon is not None:
-        return (
-            yield from literal(
-                n, rank, epsilon, delta, theta, noise, ask_diagonal, generator, resume
-            )
-        )
-    if theta is not None:
-        raise ParameterError("theta goes with epsilon; the budgeted version needs neither")
-    state = State(n, rank, noise, ask_diagonal, generator)
+    refuse(n, rank, noise, "stochastic_nystrom")
+    draws = generator(rng) if resume is None else resume.generator()
+    state = State(n, rank, noise, ask_diagonal, draws)
     if resume is not None:
         state.restore(resume.arrays)
-    total = pulls_for(budget, prices, "stochastic_nystrom")
+    total = pulls_for(n, prices, budget, True, "stochastic_nystrom")
     status = "finished"
     try:
         yield from explore(state, total)
     except Exhausted:
         status = "exhausted"
     F = state.fit()
-    report = {"measurements": state.tally.asked, "entries measured": len(state.tally.keys)}
+    report = {"measurements": state.tally.asked, "entries_measured": len(state.tally.keys)}
     return PSDFactor(F, state.pivots, status=status, report=report)
 
 
@@ -132,13 +119,8 @@ class State:
     def __init__(
         self, n: int, rank: int, noise: float | None, diagonal: bool, rng: np.random.Generator
     ) -> None:
-        self.n, self.rank, self.noise, self.diagonal, self.rng = (
-            n,
-            min(rank, n),
-            noise,
-            diagonal,
-            rng,
-        )
+        self.n, self.rank = n, min(rank, n)
+        self.noise, self.diagonal, self.rng = noise, diagonal, rng
         self.tally = Tally(n, bounded=noise is None)
         self.phase = 0
         self.pivots = np.zeros(0, np.int64)
@@ -185,7 +167,7 @@ def explore(state: State, total: int) -> Asking[None]:
             yield from spread(state.tally, left, state.diagonal, state.rng)
         else:
             weights = design(state.fit())
-            wanted = np.flatnonzero(weights > 1e-3 * weights.max())
+            wanted = np.flatnonzero(weights > FAINT * weights.max())
             yield from _columns(state, wanted, weights[wanted], left)
             yield from spread(state.tally, total - state.tally.asked, state.diagonal, state.rng)
         state.phase += 1
@@ -212,16 +194,14 @@ def _select(state: State, total: int) -> Asking[Indices]:
         width = len(chosen) + 1
         if step:  # W is shared by all candidates
             a, b = np.triu_indices(step)
-            times = max(1, left // 10 // len(a))
+            times = max(1, left // CROSSING // len(a))
             if times * len(a) <= left:
                 yield from pull(tally, chosen[a], chosen[b], np.full(len(a), times))
                 left -= times * len(a)
-        rounds = min(6, max(1, int(np.ceil(np.log2(len(candidates))))))
+        rounds = min(HALVINGS, max(1, int(np.ceil(np.log2(len(candidates))))))
         for _ in range(rounds):
             times = left // rounds // (len(candidates) * width)
-            if (
-                times == 0 and step == 0 and left // rounds > 0
-            ):  # too little for each: some of the diagonal
+            if times == 0 and step == 0 and left // rounds > 0:  # too little for each: some of them
                 some = state.rng.permutation(candidates)[: left // rounds]
                 yield from pull(tally, some, some, np.ones(len(some), np.int64))
             elif times > 0:
@@ -230,10 +210,8 @@ def _select(state: State, total: int) -> Asking[Indices]:
                 yield from pull(tally, rows, cols, np.full(len(rows), times))
             d = _unexplained(tally, chosen, candidates, state.sd)
             best = np.lexsort((state.rng.random(len(d)), -d))
-            if times > 0:
-                candidates = candidates[best[: max(1, len(candidates) // 2)]]
-            else:
-                candidates = candidates[best]
+            keep = max(1, len(candidates) // 2) if times > 0 else len(candidates)
+            candidates = candidates[best[:keep]]
         chosen = np.append(chosen, candidates[0])
     return chosen
 
@@ -246,7 +224,7 @@ def _unexplained(tally: Tally, chosen: Indices, candidates: Indices, sd: float) 
         return np.asarray(d)
     count, total = tally.look(chosen[:, None], chosen[None, :])
     values, vectors = np.linalg.eigh(total / np.maximum(count, 1.0))
-    noise = 1.5 * sd * np.sqrt(len(chosen) / max(float(count.min()), 1.0))
+    noise = DROPPED * sd * np.sqrt(len(chosen) / max(float(count.min()), 1.0))
     keep = values > min(noise, 0.999 * float(values[-1]))
     if values[-1] <= 0.0:
         return np.asarray(d)
@@ -270,7 +248,7 @@ def _least_explained(F: Array, count: int) -> Indices:
     return np.array(chosen, np.int64)
 
 
-def refuse(n: int, rank: int, noise: float | None, delta: float, who: str) -> None:
+def refuse(n: int, rank: int, noise: float | None, who: str) -> None:
     """Refuse parameters outside their domain."""
     if n < 1:
         raise ParameterError(f"n of {who} must be at least 1, got {n}")
@@ -280,5 +258,3 @@ def refuse(n: int, rank: int, noise: float | None, delta: float, who: str) -> No
         raise ParameterError(
             f"noise of {who} is a standard deviation, finite and not below 0, got {noise}"
         )
-    if not 0 < delta < 1:
-        raise ParameterError(f"delta of {who} must be between 0 and 1, got {delta}")

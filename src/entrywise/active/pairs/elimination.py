@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import numpy as np
 
@@ -12,28 +11,74 @@ from entrywise.active.pairs.tally import (
     BestPair,
     Tally,
     count_pairs,
-    draw_pairs,
+    every_or_some,
     finish,
-    pair_at,
     pull,
     pulls_for,
 )
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Checkpoint, Prices, plan
 from entrywise.results import Certificate
-from entrywise.types import Indices, Seed
+from entrywise.types import Seed, generator
 
 GROWTH = 1.1  # arms are tested after 1, 2, 3, ..., then each 10% more pulls
+LEAST = 1e-100  # of epsilon and delta: smaller ones ask for more pulls than can be counted
+COINS = ("answers are independent, in 0..1",)
+
+
+class Race:
+    """Arms that are still in the race, their answers, and how far it came (t pulls each, or rounds)."""
+
+    def __init__(
+        self,
+        n: int,
+        total: int,
+        diagonal: bool,
+        rng: np.random.Generator,
+        resume: Checkpoint | None,
+    ) -> None:
+        self.tally, self.total = Tally(n, bounded=True), total
+        if resume is None:
+            self.rng, self.done = rng, 0
+            self.rows, self.cols = every_or_some(total, n, diagonal, rng)
+        else:
+            kept = resume.arrays
+            self.rng, self.done = resume.generator(), int(kept["done"])
+            self.rows, self.cols = kept["rows"], kept["cols"]
+            self.tally.restore(kept)
+
+    @property
+    def left(self) -> int:
+        """Pulls that the budget still pays."""
+        return self.total - self.tally.asked
+
+    def checkpoint(self) -> Checkpoint:
+        """Return everything that is needed to go on from here."""
+        here = {"rows": self.rows, "cols": self.cols, "done": np.array(self.done)}
+        return Checkpoint(self.tally.arrays() | here, self.rng)
+
+    def pull_each(self, times: int) -> Asking[None]:
+        """Pull every arm in the race so many times."""
+        yield from pull(self.tally, self.rows, self.cols, np.full(len(self.rows), times))
+
+    def rank_arms(self) -> None:
+        """Put the best arm first."""
+        self.rows, self.cols = ranked(self.tally, self.rows, self.cols, None, self.rng)
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The arm that stands first."""
+        return int(self.rows[0]), int(self.cols[0])
 
 
 @plan(symmetric=True, fresh=True, tolerates_failed=True)
 def successive_elimination(
     n: int,
+    prices: Prices | None = None,
     *,
     budget: float,
     delta: float = 0.05,
     diagonal: bool = False,
-    prices: Prices | None = None,
     rng: Seed = None,
     resume: Checkpoint | None = None,
 ) -> Asking[BestPair]:
@@ -46,6 +91,8 @@ def successive_elimination(
     Parameters
     ----------
     n : int
+    prices : Prices, optional
+        Price of an answer, one number.
     budget : float
     delta : float
         Chance of error. Answers must lie in 0..1.
@@ -66,61 +113,60 @@ def successive_elimination(
     >>> found.pair, found.cost < 200
     ((0, 2), True)
     """
-    _refuse(n, delta, diagonal, "successive_elimination")
-    generator = cast(np.random.Generator, rng) if resume is None else resume.generator()
-    total, tally = pulls_for(budget, prices, "successive_elimination"), Tally(n, bounded=True)
+    total = pulls_for(n, prices, budget, diagonal, "successive_elimination")
+    _refuse_delta(delta, "successive_elimination")
     arms = count_pairs(n, diagonal)
-    t = 0
-    if resume is None:
-        rows, cols = _every_or_some(total, arms, n, diagonal, generator)
-    else:
-        tally.restore(resume.arrays)
-        rows, cols, t = resume.arrays["rows"], resume.arrays["cols"], int(resume.arrays["t"])
+    race = Race(n, total, diagonal, generator(rng), resume)  # 1
     status, proved = "finished", False
     try:
-        while len(rows) > 1:
-            stride = min(max(1, int(t * (GROWTH - 1.0))), (total - tally.asked) // len(rows))
+        while len(race.rows) > 1:
+            stride = max(1, int(race.done * (GROWTH - 1.0)))
+            stride = min(stride, race.left // len(race.rows))
             if stride == 0:
                 break
-            yield Checkpoint(
-                tally.arrays() | {"rows": rows, "cols": cols, "t": np.array(t)}, generator
-            )
-            yield from pull(tally, rows, cols, np.full(len(rows), stride))
-            t += stride
-            count, sums = tally.look(rows, cols)
-            mean = sums / np.maximum(count, 1.0)
-            radius = np.sqrt(
-                math.log(math.pi**2 * arms * t * t / (3 * delta)) / (2.0 * np.maximum(count, 1.0))
-            )
-            best = int(np.argmin(mean))
-            keep = mean - mean[best] < radius + radius[best]
-            rows, cols = rows[keep], cols[keep]
-        proved = len(rows) == 1 and t > 0
-        if not proved and total > tally.asked:  # what is left does not serve all: some of them
-            some = generator.permutation(len(rows))[: total - tally.asked]
-            yield from pull(tally, rows[some], cols[some], np.ones(len(some), np.int64))
+            yield race.checkpoint()
+            yield from race.pull_each(stride)  # 2
+            race.done += stride
+            _drop_worse(race, arms, delta)  # 3, 4
+        proved = len(race.rows) == 1 and race.done > 0
+        if not proved and race.left > 0:  # what is left does not serve all: some of them
+            some = race.rng.permutation(len(race.rows))[: race.left]
+            once = np.ones(len(some), np.int64)
+            yield from pull(race.tally, race.rows[some], race.cols[some], once)
     except Exhausted:
         status = "exhausted"
-    rows, cols = ranked(tally, rows, cols, None, generator)
-    words = Certificate(
-        f"the pair is the best with probability {1 - delta:g}; error",
-        0.0,
-        ("answers are independent, in 0..1",),
+    race.rank_arms()
+    words = f"the pair is the best with probability {1 - delta:g}; error"
+    return finish(
+        race.tally,
+        race.first,
+        status,
+        {"pairs_left": len(race.rows)},
+        certificates=(Certificate(words, 0.0, COINS),) if proved else (),
     )
-    certificates = (words,) if proved else ()
-    pair = (int(rows[0]), int(cols[0]))
-    return finish(tally, pair, status, {"pairs left": len(rows)}, certificates=certificates)
+
+
+def _drop_worse(race: Race, arms: int, delta: float) -> None:
+    """Drop the arms whose mean exceeds the best by both radii."""
+    count, sums = race.tally.look(race.rows, race.cols)
+    count = np.maximum(count, 1.0)
+    mean = sums / count
+    log = math.log(math.pi**2 * arms * race.done * race.done / (3 * delta))
+    radius = np.sqrt(log / (2.0 * count))
+    best = int(np.argmin(mean))
+    keep = mean - mean[best] < radius + radius[best]
+    race.rows, race.cols = race.rows[keep], race.cols[keep]
 
 
 @plan(symmetric=True, fresh=True, tolerates_failed=True)
 def median_elimination(
     n: int,
+    prices: Prices | None = None,
     *,
     budget: float,
     epsilon: float | None = None,
     delta: float = 0.05,
     diagonal: bool = False,
-    prices: Prices | None = None,
     rng: Seed = None,
     resume: Checkpoint | None = None,
 ) -> Asking[BestPair]:
@@ -132,6 +178,8 @@ def median_elimination(
     Parameters
     ----------
     n : int
+    prices : Prices, optional
+        Price of an answer, one number.
     budget : float
     epsilon : float, optional
         None: the smallest that the budget affords.
@@ -152,47 +200,45 @@ def median_elimination(
     >>> ew.play(median_elimination(3, budget=10_000, rng=0), coins).pair
     (0, 2)
     """
-    _refuse(n, delta, diagonal, "median_elimination")
-    generator = cast(np.random.Generator, rng) if resume is None else resume.generator()
-    total, tally = pulls_for(budget, prices, "median_elimination"), Tally(n, bounded=True)
+    total = pulls_for(n, prices, budget, diagonal, "median_elimination")
+    _refuse_delta(delta, "median_elimination")
     arms = count_pairs(n, diagonal)
     if epsilon is None:
         epsilon = _affordable(total, arms, delta)
-    elif not epsilon > 0:
-        raise ParameterError(f"epsilon of median_elimination must be above 0, got {epsilon}")
-    done = 0
-    if resume is None:
-        rows, cols = _every_or_some(total, arms, n, diagonal, generator)
-    else:
-        tally.restore(resume.arrays)
-        rows, cols, done = resume.arrays["rows"], resume.arrays["cols"], int(resume.arrays["round"])
-    status, whole = "finished", len(rows) == arms or done > 0
+    elif not LEAST <= epsilon <= 1 / LEAST:
+        raise ParameterError(
+            f"epsilon of median_elimination must be in {LEAST:g}..{1 / LEAST:g}, got {epsilon}"
+        )
+    race = Race(n, total, diagonal, generator(rng), resume)  # 1
+    status, whole = "finished", len(race.rows) == arms or race.done > 0
     try:
-        while len(rows) > 1:
-            yield Checkpoint(
-                tally.arrays() | {"rows": rows, "cols": cols, "round": np.array(done)}, generator
-            )
-            times = _times(epsilon, delta, done)
-            if times * len(rows) > total - tally.asked:
-                times, whole = (total - tally.asked) // len(rows), False
+        while len(race.rows) > 1:  # 5
+            yield race.checkpoint()
+            times = _times(epsilon, delta, race.done)
+            if times * len(race.rows) > race.left:
+                times, whole = race.left // len(race.rows), False
             if times:
-                yield from pull(tally, rows, cols, np.full(len(rows), times))
-            rows, cols = ranked(tally, rows, cols, None, generator)
-            keep = (len(rows) + 1) // 2 if whole else 1
-            rows, cols = rows[:keep], cols[:keep]
-            done += 1
+                yield from race.pull_each(times)  # 2
+            race.rank_arms()  # 3
+            keep = (len(race.rows) + 1) // 2 if whole else 1
+            race.rows, race.cols = race.rows[:keep], race.cols[:keep]  # 4
+            race.done += 1
     except Exhausted:
         status, whole = "exhausted", False
-        rows, cols = ranked(tally, rows, cols, None, generator)
+        race.rank_arms()
     promise = Certificate(
         f"distance from the best pair, with probability {1 - delta:g}",
         epsilon,
-        ("answers are independent, in 0..1",),
+        COINS,
         vacuous=epsilon >= 1.0,
     )
-    report = {"rounds": done, "epsilon": epsilon}
-    pair = (int(rows[0]), int(cols[0]))
-    return finish(tally, pair, status, report, certificates=(promise,) if whole else ())
+    return finish(
+        race.tally,
+        race.first,
+        status,
+        {"rounds": race.done, "epsilon": epsilon},
+        certificates=(promise,) if whole else (),
+    )
 
 
 def _times(epsilon: float, delta: float, done: int) -> int:
@@ -217,17 +263,6 @@ def _affordable(total: int, arms: int, delta: float) -> float:
     return float(2.0**high)
 
 
-def _every_or_some(
-    total: int, arms: int, n: int, diagonal: bool, rng: np.random.Generator
-) -> tuple[Indices, Indices]:
-    """Return all pairs, or as many random ones as can be pulled once."""
-    if total >= arms:
-        return pair_at(np.arange(arms), n, diagonal)
-    return draw_pairs(max(1, total), n, diagonal, rng)
-
-
-def _refuse(n: int, delta: float, diagonal: bool, who: str) -> None:
-    if n < 1 + (not diagonal):
-        raise ParameterError(f"n of {who} must be at least {1 + (not diagonal)}, got {n}")
-    if not 0 < delta < 1:
-        raise ParameterError(f"delta of {who} must be between 0 and 1, got {delta}")
+def _refuse_delta(delta: float, who: str) -> None:
+    if not LEAST <= delta < 1:
+        raise ParameterError(f"delta of {who} must be in {LEAST:g}..1, got {delta}")

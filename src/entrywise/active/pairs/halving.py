@@ -6,7 +6,6 @@ All arms get the same number of pulls, the worse half is dropped, and so on; no 
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import numpy as np
 
@@ -14,25 +13,24 @@ from entrywise.active.pairs.tally import (
     BestPair,
     Tally,
     count_pairs,
-    draw_pairs,
     evenly,
+    every_or_some,
     finish,
-    pair_at,
     pull,
     pulls_for,
 )
-from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.exceptions import Exhausted
 from entrywise.queries import Asking, Checkpoint, Prices, plan
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
 
 
 @plan(symmetric=True, fresh=True, tolerates_failed=True)
 def sequential_halving(
     n: int,
+    prices: Prices | None = None,
     *,
     budget: float,
     diagonal: bool = False,
-    prices: Prices | None = None,
     rng: Seed = None,
     resume: Checkpoint | None = None,
 ) -> Asking[BestPair]:
@@ -44,12 +42,13 @@ def sequential_halving(
     ----------
     n : int
         Items; the arms are their n (n - 1) / 2 pairs.
+    prices : Prices, optional
+        Price of an answer, one number.
     budget : float
         Money to spend; every measurement it pays for is made. Where it does not give each pair a pull in
         each round, a random subset of pairs that it can serve takes part.
     diagonal : bool
         Whether the pairs (i, i) take part.
-    prices : Prices, optional
     rng : int or Generator
 
     References
@@ -67,43 +66,28 @@ def sequential_halving(
     >>> found.cost, bool(L[found.pair] < 0.05)
     (4000.0, True)
     """
-    if n < 1 + (not diagonal):
-        raise ParameterError(
-            f"n of sequential_halving must be at least {1 + (not diagonal)}, got {n}"
-        )
-    generator = cast(np.random.Generator, rng) if resume is None else resume.generator()
-    total = pulls_for(budget, prices, "sequential_halving")
-    tally = Tally(n)
+    total = pulls_for(n, prices, budget, diagonal, "sequential_halving")
+    draws = generator(rng) if resume is None else resume.generator()
+    tally, arms = Tally(n), count_pairs(n, diagonal)
     if resume is None:
-        every = count_pairs(n, diagonal)
-        size = arms_for(total, every)
-        rows, cols = (
-            pair_at(np.arange(every), n, diagonal)
-            if size == every
-            else draw_pairs(size, n, diagonal, generator)
-        )
-        rounds = rounds_for(size)
+        rows, cols = every_or_some(arms_for(total, arms), n, diagonal, draws)  # 1
+        rounds = rounds_for(len(rows))
     else:
         tally.restore(resume.arrays)
-        rows, cols, rounds = (
-            resume.arrays["rows"],
-            resume.arrays["cols"],
-            int(resume.arrays["rounds"]),
-        )
+        rows, cols = resume.arrays["rows"], resume.arrays["cols"]
+        rounds = int(resume.arrays["rounds"])
     status = "finished"
     try:
-        while rounds:
-            yield Checkpoint(
-                tally.arrays() | {"rows": rows, "cols": cols, "rounds": np.array(rounds)}, generator
-            )
-            rows, cols = yield from halve(
-                tally, rows, cols, (total - tally.asked) // rounds, generator
-            )
+        while rounds:  # 2
+            here = {"rows": rows, "cols": cols, "rounds": np.array(rounds)}
+            yield Checkpoint(tally.arrays() | here, draws)
+            part = (total - tally.asked) // rounds
+            rows, cols = yield from halve(tally, rows, cols, part, draws)  # 3, 4
             rounds -= 1
     except Exhausted:
         status = "exhausted"
-        rows, cols = ranked(tally, rows, cols, None, generator)
-    return finish(tally, (int(rows[0]), int(cols[0])), status, {"arms": count_pairs(n, diagonal)})
+        rows, cols = ranked(tally, rows, cols, None, draws)
+    return finish(tally, (int(rows[0]), int(cols[0])), status, {"arms": arms})  # 5
 
 
 def halve(

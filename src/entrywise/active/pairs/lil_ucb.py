@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import numpy as np
 
@@ -11,20 +10,23 @@ from entrywise.active.pairs.tally import (
     BestPair,
     Tally,
     count_pairs,
-    draw_pairs,
+    every_or_some,
     finish,
-    pair_at,
     pull,
     pulls_for,
 )
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Checkpoint, Prices, plan
-from entrywise.types import Seed
+from entrywise.types import Array, Seed, generator
+
+STEPS = 500  # batches that the budget is pulled in
+CHECKPOINTS = 20  # places to resume
 
 
 @plan(symmetric=True, fresh=True, tolerates_failed=True)
 def lil_ucb(
     n: int,
+    prices: Prices | None = None,
     *,
     budget: float,
     delta: float = 0.005,
@@ -32,7 +34,6 @@ def lil_ucb(
     noise: float = 0.5,
     batch: int | None = None,
     diagonal: bool = False,
-    prices: Prices | None = None,
     rng: Seed = None,
     resume: Checkpoint | None = None,
 ) -> Asking[BestPair]:
@@ -44,6 +45,8 @@ def lil_ucb(
     Parameters
     ----------
     n : int
+    prices : Prices, optional
+        Price of an answer, one number.
     budget : float
         Fewer pulls than pairs end in a random pick among those whose one answer was best.
     delta : float
@@ -76,57 +79,51 @@ def lil_ucb(
     >>> ew.play(lil_ucb(3, budget=3000, rng=0), coins).pair
     (0, 2)
     """
-    if n < 1 + (not diagonal):
-        raise ParameterError(f"n of lil_ucb must be at least {1 + (not diagonal)}, got {n}")
+    total = pulls_for(n, prices, budget, diagonal, "lil_ucb")
     if not 0 < delta < 1:
         raise ParameterError(f"delta of lil_ucb must be between 0 and 1, got {delta}")
     if not (np.isfinite(noise) and noise > 0) or (batch is not None and batch < 1):
         raise ParameterError(f"noise must be above 0 and batch at least 1, got {noise} and {batch}")
-    generator = cast(np.random.Generator, rng) if resume is None else resume.generator()
-    total, tally = pulls_for(budget, prices, "lil_ucb"), Tally(n)
-    arms = count_pairs(n, diagonal)
+    draws = generator(rng) if resume is None else resume.generator()
+    tally, arms = Tally(n), count_pairs(n, diagonal)
     eps, beta, lam = (0.0, 0.5, 1.0 + 10.0 / arms) if heuristic else (0.01, 1.0, 9.0)
     width = (1.0 + beta) * (1.0 + math.sqrt(eps)) * noise * math.sqrt(2.0 * (1.0 + eps))
-    at_once = max(1, total // 500) if batch is None else batch
+    at_once = max(1, total // STEPS) if batch is None else batch
     if resume is None:
-        everyone = total >= arms
-        rows, cols = (
-            pair_at(np.arange(arms), n, diagonal)
-            if everyone
-            else draw_pairs(max(1, total), n, diagonal, generator)
-        )
+        rows, cols = every_or_some(total, n, diagonal, draws)
         T, S = np.zeros(len(rows)), np.zeros(len(rows))
     else:
         tally.restore(resume.arrays)
-        rows, cols, T, S = (resume.arrays[k] for k in ("rows", "cols", "T", "S"))
-        T, S = T.copy(), S.copy()
+        rows, cols = resume.arrays["rows"], resume.arrays["cols"]
+        T, S = resume.arrays["T"].copy(), resume.arrays["S"].copy()
     status = "finished"
     kept = tally.asked
     try:
-        if tally.asked == 0 and total:
+        if tally.asked == 0 and total:  # 1  every arm once
             yield from pull(tally, rows, cols, np.ones(len(rows), np.int64))
             T, S = tally.look(rows, cols)
-        while tally.asked < total and T.max() < 1.0 + lam * (T.sum() - T.max()):
-            if tally.asked - kept >= max(1, total // 20):
-                yield Checkpoint(
-                    tally.arrays() | {"rows": rows, "cols": cols, "T": T, "S": S}, generator
-                )
+        while tally.asked < total and T.max() < 1.0 + lam * (T.sum() - T.max()):  # 2
+            if tally.asked - kept >= max(1, total // CHECKPOINTS):
+                here = {"rows": rows, "cols": cols, "T": T, "S": S}
+                yield Checkpoint(tally.arrays() | here, draws)
                 kept = tally.asked
-            seen = np.maximum(T, 1.0)
-            bound = S / seen - width * np.sqrt(
-                np.log(np.log((1.0 + eps) * seen + 2.0) / delta) / seen
-            )
             size = min(at_once, total - tally.asked, len(rows))
-            wanted = (
-                np.argpartition(bound, size - 1)[:size]
-                if size < len(rows)
-                else np.arange(len(rows))
-            )
+            wanted = np.arange(len(rows))
+            if size < len(rows):
+                bound = _lower_bound(T, S, width, eps, delta)
+                wanted = np.argpartition(bound, size - 1)[:size]  # 3  those of the lowest bound
             yield from pull(tally, rows[wanted], cols[wanted], np.ones(size, np.int64))
-            T[wanted], S[wanted] = tally.look(rows[wanted], cols[wanted])
+            T[wanted], S[wanted] = tally.look(rows[wanted], cols[wanted])  # 4
     except Exhausted:
         status = "exhausted"
     mean = np.where(T > 0, S / np.maximum(T, 1.0), np.inf)
-    best = np.lexsort((generator.random(len(T)), mean, -T))[0]
-    report = {"most pulls": int(T.max()), "arms": arms}
+    best = np.lexsort((draws.random(len(T)), mean, -T))[0]  # 5  the arm pulled most
+    report = {"most_pulls": int(T.max()), "arms": arms}
     return finish(tally, (int(rows[best]), int(cols[best])), status, report)
+
+
+def _lower_bound(T: Array, S: Array, width: float, eps: float, delta: float) -> Array:
+    """Return the lower end of each arm's confidence interval after T pulls that add up to S."""
+    seen = np.maximum(T, 1.0)
+    log = np.log(np.log((1.0 + eps) * seen + 2.0) / delta)
+    return np.asarray(S / seen - width * np.sqrt(log / seen))

@@ -18,6 +18,8 @@ from entrywise.results import PSDFactor, Result
 from entrywise.types import Array, Indices
 
 CHUNK = 1 << 20  # most measurements in a batch
+MOST = 2**53  # most measurements at all: beyond, counts would not be exact
+BLOCK = 1 << 22  # entries of F F' made at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +75,8 @@ class Tally:
         if self.bounded and len(answers) and (answers.min() < 0.0 or answers.max() > 1.0):
             t = int(np.argmax((answers < 0.0) | (answers > 1.0)))
             raise AnswerError(
-                f"the answer to entry ({rows[t]}, {cols[t]}) is {answers[t]:g}; coins answer in 0..1, state noise= for other answers"
+                f"the answer to entry ({rows[t]}, {cols[t]}) is {answers[t]:g}; coins answer in 0..1, state noise= for "
+                "other answers"
             )
         keys = np.minimum(rows, cols) * self.n + np.maximum(rows, cols)
         at = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
@@ -203,7 +206,7 @@ def smallest_pairs(F: Array, count: int, diagonal: bool) -> tuple[Indices, Indic
     With ``diagonal`` the entries (i, i) take part. Ties go to the smaller indices.
     """
     n = len(F)
-    step = max(1, (1 << 22) // n)
+    step = max(1, BLOCK // n)
     rows, cols, values = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     for a in range(0, n, step):
         i = np.arange(a, min(a + step, n))
@@ -219,19 +222,32 @@ def smallest_pairs(F: Array, count: int, diagonal: bool) -> tuple[Indices, Indic
     return rows, cols, values
 
 
-def pulls_for(budget: float | None, prices: Prices | None, who: str) -> int:
-    """Return how many measurements `budget` pays for, the price of an entry being a number."""
+def pulls_for(n: int, prices: Prices | None, budget: float | None, diagonal: bool, who: str) -> int:
+    """Refuse bad sizes and budgets; return how many measurements `budget` pays for, at one price."""
+    least = 1 if diagonal else 2
+    if n < least:
+        raise ParameterError(f"n of {who} must be at least {least}, got {n}")
     if budget is None or not np.isfinite(budget) or budget < 0:
         raise ParameterError(f"budget of {who} must be a finite number not below 0, got {budget}")
-    price = 1.0
-    if prices is not None:
-        given = prices.modes.get("entry", 1.0)
-        if not isinstance(given, float):
-            raise ParameterError(
-                f"{who} measures every entry at one price; give Prices(entry=number)"
-            )
-        price = given
-    return int(np.floor(budget / price * (1.0 + 1e-12)))
+    price = 1.0 if prices is None else prices.modes.get("entry", 1.0)
+    if not isinstance(price, float):
+        raise ParameterError(f"{who} measures every entry at one price; give Prices(entry=number)")
+    pulls = np.floor(budget / price * (1.0 + 1e-12))
+    if not pulls <= MOST:
+        raise ParameterError(
+            f"budget of {who} must pay for at most {MOST:,} measurements, got {budget:g} at {price:g} each; lower it"
+        )
+    return int(pulls)
+
+
+def every_or_some(
+    size: int, n: int, diagonal: bool, rng: np.random.Generator
+) -> tuple[Indices, Indices]:
+    """Return all pairs, or `size` random ones where that is fewer."""
+    arms = count_pairs(n, diagonal)
+    if size >= arms:
+        return pair_at(np.arange(arms), n, diagonal)
+    return draw_pairs(max(1, size), n, diagonal, rng)
 
 
 def finish(

@@ -8,35 +8,39 @@ an exponentiated step and a projection back.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, cast
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from entrywise.bounds.subspace import mbeg_excess, mbeg_minimum
+from entrywise.active.subspaces.looks import SLACK, cost_of_looks, refuse_long_rounds
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.linalg.capped import decompose, project
 from entrywise.queries import Asking, Batch, Checkpoint, Prices, plan
 from entrywise.results import Certificate, Subspace
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
 
-Schedule = Literal["practical", "theorem"]
 Output = Literal["top", "random"]
+
+FASTER = 10.0  # steps so many times the theorem's, which its worst case makes small
+UNIFORM = 0.3  # share of uniform looking; the theorem's falls with m and starves rare attributes
+UPDATES = 150  # renewals of W, one eigendecomposition each: more change nothing that we could see
+CHECKPOINTS = 20  # places to resume
 
 
 @plan(fresh=True)
 def bandit_subspace(
     d: int,
-    k: int,
+    prices: Prices | None = None,
     *,
+    rank: int,
     per_sample: int = 2,
     samples: int | None = None,
     budget: float | None = None,
-    prices: Prices | None = None,
-    schedule: Schedule = "practical",
     eta: float | None = None,
-    alpha: float | None = None,
-    updates: int | None = None,
-    output: Output | None = None,
+    alpha: float = UNIFORM,
+    updates: int = UPDATES,
+    output: Output = "top",
     max_square: float | None = None,
     rng: Seed = None,
     resume: Checkpoint | None = None,
@@ -47,27 +51,30 @@ def bandit_subspace(
 
     Parameters
     ----------
-    d, k : int
-        Attributes of a sample and dimension of the subspace, 1 <= k < d.
+    d : int
+        Attributes of a sample.
+    prices : Prices, optional
+        Of an attribute; the budget is planned with the dearest.
+    rank : int
+        Dimension k of the subspace, 1 <= k < d.
     per_sample : int
         Attributes r a sample, even. A pair may name one attribute twice; it is looked at once then.
     samples : int, optional
         Samples m to look at; else as many as `budget` surely pays.
-    budget, prices : optional
-        Money, and the price of an attribute.
-    schedule : {"practical", "theorem"}
-        ``theorem`` takes Theorem 7's eta and alpha and renews W after each sample; it needs
-        2 d^4 r log(d) / (d + r) samples. ``practical`` takes alpha = 0.3, ten times that eta, and renews W 150 times.
-    eta, alpha : float, optional
-        Step and share of uniform looking, in place of the schedule's.
-    updates : int, optional
-        How often W is renewed; each costs one eigendecomposition.
-    output : {"top", "random"}, optional
-        The k heaviest eigenvectors of the mean W, or one projection drawn from its decomposition (Algorithm 3, the
-        default of ``theorem``), whose expectation is the mean W.
+    budget : float, optional
+        Money to spend on attributes.
+    eta : float, optional
+        Step; ten times Theorem 7's when not given.
+    alpha : float
+        Share of uniform looking.
+    updates : int
+        How often W is renewed, at most once a sample; each costs one eigendecomposition.
+    output : {"top", "random"}
+        The k heaviest eigenvectors of the mean W, or one projection drawn from its decomposition (Algorithm 3),
+        whose expectation is the mean W.
     max_square : float, optional
-        Largest :math:`\|x\|^2`, by which samples are scaled. ``theorem`` takes 1 as the paper does, ``practical`` the
-        mean of :math:`\|x\|^2` found in the first samples.
+        Largest :math:`\|x\|^2`, by which samples are scaled; the mean of :math:`\|x\|^2` found in the first samples when
+        not given.
     rng : int or Generator
 
     Yields
@@ -78,12 +85,14 @@ def bandit_subspace(
     Returns
     -------
     Subspace
-        Through the origin. ``theorem`` carries Theorem 7 as certificate.
+        Through the origin.
 
     Notes
     -----
-    Drawn literally the estimate is one product out of d^2 at a time; looking at r attributes and using all their
-    products (:func:`entrywise.active.subspace`) did better wherever we compared them.
+    The paper's own step, share and renewals, with its theorem, are
+    :func:`~entrywise.active.literal_bandit_subspace`. Drawn so the estimate is one product out of d^2 at a time; looking
+    at r attributes and using all their products (:func:`entrywise.active.subspace`) did better wherever we
+    compared them.
 
     References
     ----------
@@ -95,88 +104,158 @@ def bandit_subspace(
     >>> import entrywise as ew
     >>> from entrywise.oracles import StreamOracle
     >>> stream = np.random.default_rng(0).standard_normal((4000, 1)) * np.r_[0.6, 0.8, np.zeros(6)]
-    >>> found = ew.play(bandit_subspace(8, 1, samples=4000, rng=0), StreamOracle(stream))
+    >>> found = ew.play(bandit_subspace(8, rank=1, samples=4000, rng=0), StreamOracle(stream))
     >>> bool(abs(found.components[0, 1]) > 0.7)
     True
     """
-    cost = _refuse(
-        d, k, per_sample, samples, budget, prices, schedule, eta, alpha, updates, output, max_square
-    )
-    generator = cast(np.random.Generator, rng)
-    m = (
-        samples
-        if samples is not None
-        else int(cast(float, budget) / (per_sample * cost) * (1 + 1e-12))
-    )
-    literal = schedule == "theorem"
-    step = math.sqrt(per_sample * math.log(d) / (2.0 * m * (d + per_sample)))
-    uniform = alpha if alpha is not None else (step * d * d if literal else 0.3)
-    step = eta if eta is not None else (step if literal else 10.0 * step)
-    times = min(m, updates if updates is not None else (m if literal else 150))
-    scale = max_square if max_square is not None else (1.0 if literal else 0.0)
-
-    log_W = np.full(d, math.log(k / d)) * np.eye(d)  # W_1 = (k / d) I
-    W, mean_W, moments, done, update, largest = (
-        np.eye(d) * k / d,
-        np.zeros((d, d)),
-        np.zeros((d, d)),
-        0,
-        0,
-        0.0,
-    )
-    looks, squares = 0, 0.0
+    m = samples_for(d, prices, rank, per_sample, samples, budget, "bandit_subspace")
+    step = FASTER * theorem_step(d, per_sample, m) if eta is None else eta
+    setting = BanditSetting(d, rank, per_sample, m, step, alpha, min(m, updates), output)
+    setting.refuse(max_square)
+    state = BanditState(setting, max_square or 0.0, generator(rng))
     if resume is not None:
-        kept, generator = resume.arrays, resume.generator()
-        log_W, W, mean_W, moments = (np.array(kept[x]) for x in ("log_W", "W", "mean_W", "moments"))
-        done, update, looks = (int(kept[x]) for x in ("done", "update", "looks"))
-        scale, largest, squares = (float(kept[x]) for x in ("scale", "largest", "squares"))
-    status = "finished"
+        state.restore(resume)
+    status = yield from learn(state)
+    return state.result(status)
+
+
+@dataclass(frozen=True)
+class BanditSetting:
+    """What MBEG is told: d, k, r, m, eta, alpha of the paper, how often W is renewed, what is returned."""
+
+    d: int
+    k: int
+    r: int
+    m: int
+    eta: float
+    alpha: float
+    updates: int
+    output: Output
+
+    def refuse(self, max_square: float | None) -> None:
+        """Refuse parameters outside their domain."""
+        if self.output not in ("top", "random"):
+            raise ParameterError(f"output must be top or random, got {self.output!r}")
+        for name, value in (("eta", self.eta), ("max_square", max_square)):
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise ParameterError(f"{name} must be finite and above 0, got {value}")
+        if not 0 < self.alpha <= 1:
+            raise ParameterError(f"alpha must be above 0 and at most 1, got {self.alpha}")
+        if self.updates < 1:
+            raise ParameterError(f"updates must be at least 1, got {self.updates}")
+        refuse_long_rounds(self.m * self.r / self.updates, "updates")
+
+
+def theorem_step(d: int, r: int, m: int) -> float:
+    """Return the eta of Algorithm 2, sqrt(r log d / (2 m (d + r)))."""
+    return math.sqrt(r * math.log(d) / (2.0 * m * (d + r)))
+
+
+def samples_for(
+    d: int,
+    prices: Prices | None,
+    rank: int,
+    per_sample: int,
+    samples: int | None,
+    budget: float | None,
+    who: str,
+) -> int:
+    """Refuse bad parameters; return the samples to look at, as many as the budget surely pays."""
+    if per_sample < 2 or per_sample % 2:
+        raise ParameterError(f"per_sample of {who} must be even and at least 2, got {per_sample}")
+    cost = cost_of_looks(d, prices, rank, per_sample, samples, budget, who)
+    if samples is not None or budget is None:
+        return int(samples or 0)
+    dearest = per_sample * float(cost.max())
+    m = int(budget / dearest * SLACK)
+    if m < 1:
+        raise ParameterError(
+            f"budget must buy at least one sample of {per_sample} attributes, {dearest:g}; got {budget}"
+        )
+    return m
+
+
+class BanditState:
+    """Where MBEG stands: W and its logarithm, what was summed up, how far it came."""
+
+    def __init__(self, setting: BanditSetting, scale: float, rng: np.random.Generator) -> None:
+        d, k = setting.d, setting.k
+        self.setting, self.scale, self.rng = setting, scale, rng
+        self.log_W = np.full(d, math.log(k / d)) * np.eye(d)
+        self.W = np.eye(d) * k / d  # 1
+        self.mean_W, self.moments = np.zeros((d, d)), np.zeros((d, d))
+        self.done = self.update = self.looks = 0
+        self.squares = self.largest = 0.0
+
+    def checkpoint(self) -> Checkpoint:
+        """Return everything that is needed to go on from here."""
+        names = (*ARRAYS, *COUNTS, *NUMBERS)
+        return Checkpoint({name: np.asarray(getattr(self, name)) for name in names}, self.rng)
+
+    def restore(self, kept: Checkpoint) -> None:
+        """Take what :meth:`checkpoint` kept."""
+        self.rng = kept.generator()
+        for names, kind in ((ARRAYS, np.array), (COUNTS, int), (NUMBERS, float)):
+            for name in names:
+                setattr(self, name, kind(kept.arrays[name]))  # type: ignore[operator]
+
+    def take(self, size: int, s: Indices, q: Indices, x_s: Array, x_q: Array) -> None:
+        """Learn from the pairs (s, q) that were seen in `size` samples."""
+        at = self.setting
+        self.squares += float(x_s @ x_s + x_q @ x_q)
+        self.looks += 2 * len(s)
+        if self.scale == 0.0:
+            self.scale = at.d * self.squares / self.looks  # W is still uniform: so are the looks
+        heavy = (1.0 - at.alpha) * (self.W[s, s] + self.W[q, q]) / (2.0 * at.d * at.k)
+        p = heavy + at.alpha / at.d**2  # 5  equation (7)
+        estimate = pair_estimate(at.d, s, q, x_s * x_q / p) * (2.0 / at.r)  # 7, 9  equation (8)
+        self.moments += estimate
+        seen = np.concatenate([x_s, x_q])
+        self.largest = max(self.largest, float(np.max(np.abs(seen), initial=0.0)) ** 2)
+        self.mean_W += size * self.W
+        if self.scale > 0.0 and estimate.any():
+            values, V = np.linalg.eigh(self.log_W + (at.eta / self.scale) * estimate)  # 10
+            log_w = project(values, at.k)  # 11
+            self.log_W, self.W = (V * log_w) @ V.T, (V * np.exp(log_w)) @ V.T
+        self.done += size
+        self.update += 1
+
+    def result(self, status: str, certificates: tuple[Certificate, ...] = ()) -> Subspace:
+        """Return the subspace of the mean W."""
+        at = self.setting
+        mean = self.mean_W / self.done if self.done else self.W  # 13
+        V = _components(mean, at.k, at.output, self.rng)  # 14, 15
+        report = {
+            "samples": self.done,
+            "updates": self.update,
+            "eta": at.eta,
+            "alpha": at.alpha,
+            "scale": self.scale,
+        }
+        return _subspace(V, self.moments / max(self.done, 1), certificates, status, report)
+
+
+ARRAYS = ("log_W", "W", "mean_W", "moments")
+COUNTS = ("done", "update", "looks")
+NUMBERS = ("scale", "largest", "squares")
+
+
+def learn(state: BanditState) -> Asking[str]:
+    """Go through the samples; return how it ended. The paper numbers no lines: they are counted as printed."""
+    at = state.setting
     try:
-        while update < times:
-            size = (m * (update + 1)) // times - done
-            s, q = draw_pairs(
-                W, k, uniform, size * per_sample // 2, generator
-            )  # size x r/2 pairs, sample by sample
-            sample = np.repeat(np.arange(size), per_sample // 2)
-            x_s, x_q = yield from _look(done + sample, s, q)
-            squares, looks = squares + float(x_s @ x_s + x_q @ x_q), looks + 2 * len(s)
-            if scale == 0.0:
-                scale = d * squares / looks  # W is still uniform: so are the looks
-            p = (1.0 - uniform) * (W[s, s] + W[q, q]) / (2.0 * d * k) + uniform / d**2  # (7)
-            estimate = pair_estimate(d, s, q, x_s * x_q / p) * (
-                2.0 / per_sample
-            )  # (8), summed over samples
-            moments += estimate
-            largest = max(
-                largest, float(np.max(np.abs(np.concatenate([x_s, x_q])), initial=0.0)) ** 2
-            )
-            mean_W += size * W
-            if scale > 0.0 and estimate.any():
-                values, V = np.linalg.eigh(log_W + (step / scale) * estimate)
-                log_w = project(values, k)
-                log_W, W = (V * log_w) @ V.T, (V * np.exp(log_w)) @ V.T
-            done, update = done + size, update + 1
-            if update % max(1, times // 20) == 0:
-                state = {"log_W": log_W, "W": W, "mean_W": mean_W, "moments": moments, "done": done, "update": update,
-                        "looks": looks, "scale": scale, "largest": largest, "squares": squares}  # fmt: skip
-                yield Checkpoint({name: np.asarray(x) for name, x in state.items()}, generator)
+        while state.update < at.updates:  # 2
+            size = (at.m * (state.update + 1)) // at.updates - state.done
+            pairs = size * at.r // 2
+            s, q = draw_pairs(state.W, at.k, at.alpha, pairs, state.rng)  # 3, 4, 5
+            sample = np.repeat(np.arange(size), at.r // 2)
+            x_s, x_q = yield from _look(state.done + sample, s, q)  # 6
+            state.take(size, s, q, x_s, x_q)  # 7 to 11
+            if state.update % max(1, at.updates // CHECKPOINTS) == 0:
+                yield state.checkpoint()
     except Exhausted:
-        status = "exhausted"
-    choose = output or ("random" if literal else "top")
-    V = _components(mean_W / done if done else W, k, choose, generator)
-    certificates: tuple[Certificate, ...] = ()
-    if literal and eta is None and alpha is None and done == m:
-        value = mbeg_excess(d, k, per_sample, m, scale)
-        assumes = (f"no sample exceeds |x|^2 = {scale:g}",) + (
-            () if choose == "random" else ("output='random'",)
-        )
-        checked = ("no attribute seen exceeds it",) if largest <= scale else ()
-        vacuous = value >= scale or largest > scale
-        certificates = (
-            Certificate("expected excess loss of the subspace", value, assumes, checked, vacuous),
-        )
-    report = {"samples": done, "updates": update, "eta": step, "alpha": uniform, "scale": scale}
-    return _subspace(V, moments / max(done, 1), certificates, status, report)
+        return "exhausted"
+    return "finished"
 
 
 def draw_pairs(
@@ -239,51 +318,3 @@ def _subspace(
         status=status,
         report=report,
     )
-
-
-def _refuse(
-    d: int,
-    k: int,
-    r: int,
-    samples: int | None,
-    budget: float | None,
-    prices: Prices | None,
-    schedule: str,
-    eta: float | None,
-    alpha: float | None,
-    updates: int | None,
-    output: str | None,
-    max_square: float | None,
-) -> float:
-    """Refuse bad parameters; return the price of the dearest attribute."""
-    if d < 2 or not 1 <= k < d:
-        raise ParameterError(f"k of bandit_subspace must be in 1..d-1, got k={k} and d={d}")
-    if r < 2 or r % 2:
-        raise ParameterError(f"per_sample of bandit_subspace must be even and at least 2, got {r}")
-    if schedule not in ("practical", "theorem"):
-        raise ParameterError(f"schedule must be practical or theorem, got {schedule!r}")
-    if output not in (None, "top", "random"):
-        raise ParameterError(f"output must be top or random, got {output!r}")
-    if samples is None and budget is None:
-        raise ParameterError("bandit_subspace must know when to end; give budget or samples")
-    if samples is not None and samples < 1:
-        raise ParameterError(f"samples must be at least 1, got {samples}")
-    for name, value in (("eta", eta), ("max_square", max_square)):
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise ParameterError(f"{name} must be finite and above 0, got {value}")
-    if alpha is not None and not 0 < alpha <= 1:
-        raise ParameterError(f"alpha must be above 0 and at most 1, got {alpha}")
-    if updates is not None and updates < 1:
-        raise ParameterError(f"updates must be at least 1, got {updates}")
-    cost = float((prices or Prices()).of("entry", np.zeros(d, np.int64), np.arange(d)).max())
-    m = samples if samples is not None else int(cast(float, budget) / (r * cost) * (1 + 1e-12))
-    if m < 1:
-        raise ParameterError(
-            f"budget must buy at least one sample of {r} attributes, {r * cost:g}; got {budget}"
-        )
-    if schedule == "theorem" and eta is None and alpha is None and m < mbeg_minimum(d, min(r, d)):
-        raise ParameterError(
-            f"Theorem 7 needs at least {mbeg_minimum(d, min(r, d))} samples for d={d} and r={r}, got {m}; "
-            "take more or schedule='practical'"
-        )
-    return cost

@@ -2,36 +2,43 @@ r"""Which attributes of the next sample to look at, to learn a subspace.
 
 The estimate of a product x_i x_j errs like sqrt(E[x_i^2 x_j^2] / how often i and j were seen together). Looking
 at attribute i with a chance in proportion to its root mean square over the root of its price makes the
-total error smallest for the money (Neyman's allocation). The sizes are learnt on the way, in a few epochs,
+total error smallest for the money (Neyman's allocation). The sizes are learnt on the way, in a few rounds,
 over a floor of uniform looking that finds what was missed.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import replace
 
 import numpy as np
 
+from entrywise.active.subspaces.looks import SLACK, cost_of_looks, refuse_long_rounds
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.linalg.pairs import PairSums
 from entrywise.passive.partial_pca import Repair, covariance, from_covariance
 from entrywise.queries import Asking, Batch, Checkpoint, Prices, plan
 from entrywise.results import Subspace
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
+
+CHUNK = 2**21  # random numbers drawn at once
+SURPLUS, SPARE = (
+    1.2,
+    50,
+)  # samples drawn beyond the mean that the last money buys, where prices differ
 
 
 @plan(fresh=True, tolerates_failed=True)
 def subspace(
     d: int,
-    k: int,
+    prices: Prices | None = None,
     *,
+    rank: int,
     per_sample: int = 4,
     samples: int | None = None,
     budget: float | None = None,
-    prices: Prices | None = None,
     center: bool = False,
     floor: float = 0.2,
-    epochs: int = 8,
+    rounds: int = 8,
     repair: Repair = "soft",
     rng: Seed = None,
     resume: Checkpoint | None = None,
@@ -42,22 +49,24 @@ def subspace(
 
     Parameters
     ----------
-    d, k : int
-        Attributes of a sample and dimension of the subspace, 1 <= k < d.
+    d : int
+        Attributes of a sample.
+    prices : Prices, optional
+        Of an attribute: one number, or ``Prices(entry=array of shape (1, d))``.
+    rank : int
+        Dimension k of the subspace, 1 <= k < d.
     per_sample : int
         Attributes r looked at in each sample, 2 <= r <= d. One is never enough.
     samples : int, optional
         Samples to look at; give it, or `budget`, or both (whichever ends first).
     budget : float, optional
         Money to spend on attributes.
-    prices : Prices, optional
-        Of an attribute: one number, or ``Prices(entry=array of shape (1, d))``.
     center : bool
         Learn the subspace through the mean instead of the origin.
     floor : float
         Share f of uniform looking; 1 is uniform looking throughout.
-    epochs : int
-        How often the chances are renewed; the first epoch looks uniformly.
+    rounds : int
+        How often the chances are renewed; the first round looks uniformly.
     repair : {"soft", "clip", "none"}
         Of eigenvalues below zero, see :func:`entrywise.passive.partial_pca`.
     rng : int or Generator
@@ -65,7 +74,7 @@ def subspace(
     Yields
     ------
     Batch
-        An epoch of samples: rows are running numbers of fresh samples, columns their attributes.
+        A round of samples: rows are running numbers of fresh samples, columns their attributes.
 
     Returns
     -------
@@ -89,39 +98,44 @@ def subspace(
     >>> import entrywise as ew
     >>> from entrywise.oracles import StreamOracle
     >>> stream = np.random.default_rng(0).standard_normal((2000, 1)) * np.r_[3.0, 4.0, np.zeros(18)]
-    >>> found = ew.play(subspace(20, 1, per_sample=2, budget=2000, rng=0), StreamOracle(stream))
+    >>> found = ew.play(subspace(20, rank=1, per_sample=2, budget=2000, rng=0), StreamOracle(stream))
     >>> found.components[0, :2].round(1).tolist(), found.cost
     ([0.6, 0.8], 2000.0)
     """
-    cost = _refuse(d, k, per_sample, samples, budget, prices, floor, epochs)
-    generator = cast(np.random.Generator, rng)
-    sums, spent, epoch = PairSums(d, center), 0.0, 0
+    cost = cost_of_looks(d, prices, rank, per_sample, samples, budget, "subspace")
+    _refuse(d, per_sample, floor, rounds)
+    most = np.inf if samples is None else float(samples) * per_sample
+    looks = most if budget is None else min(most, budget / float(cost.min()))
+    refuse_long_rounds(looks / rounds, "rounds")
+    draws = generator(rng)
+    sums, spent, done = PairSums(d, center), 0.0, 0
     if resume is not None:
-        sums, generator = PairSums.from_arrays(resume.arrays), resume.generator()
-        spent, epoch = float(resume.arrays["spent"]), int(resume.arrays["epoch"])
+        sums, draws = PairSums.from_arrays(resume.arrays), resume.generator()
+        spent, done = float(resume.arrays["spent"]), int(resume.arrays["round"])
     status = "finished"
     try:
-        while epoch < epochs:
+        while done < rounds:
             weights = _weights(sums, cost, floor)
-            seen = _draw(_epoch_size(sums.rows, spent, weights, cost, epoch, epochs, samples, budget, per_sample),
-                         weights, per_sample, generator)  # fmt: skip
+            left = None if samples is None else samples - sums.rows
+            money = None if budget is None else budget - spent
+            mean = float(weights @ cost) * per_sample
+            size = _round_size(rounds - done, left, money, mean, bool(cost.min() < cost.max()))
+            seen = _draw(size, weights, per_sample, draws)
             price = np.cumsum(cost[seen].sum(axis=1))
-            if budget is not None:
-                seen = seen[price <= (budget - spent) * (1 + 1e-12)]
-            epoch += 1
+            if money is not None:
+                seen = seen[price <= money * SLACK]
+            done += 1
             if not len(seen):
                 continue
-            answers = yield Batch.entries(
-                sums.rows + np.repeat(np.arange(len(seen)), per_sample), seen.ravel()
-            )
+            new = sums.rows + np.repeat(np.arange(len(seen)), per_sample)
+            answers = yield Batch.entries(new, seen.ravel())
             _take(sums, seen, np.array(answers))
             spent += float(price[len(seen) - 1])
-            yield Checkpoint(
-                {**sums.arrays(), "spent": np.array(spent), "epoch": np.array(epoch)}, generator
-            )
+            now = {"spent": np.array(spent), "round": np.array(done)}
+            yield Checkpoint(sums.arrays() | now, draws)
     except Exhausted:
         status = "exhausted"
-    return _result(sums, k, center, repair, status)
+    return _result(sums, rank, center, repair, status)
 
 
 def _weights(sums: PairSums, cost: Array, floor: float) -> Array:
@@ -130,38 +144,25 @@ def _weights(sums: PairSums, cost: Array, floor: float) -> Array:
     seen = np.diagonal(sums.counts())
     squares = np.diagonal(sums.about(sums.means()) if sums.centered else sums.products())
     total = float(squares.sum())
-    if total <= 0:
-        size = np.ones(d)
-    else:
-        size = np.sqrt(
-            (squares + total / max(seen.sum(), 1.0)) / (seen + 1.0)
-        )  # one look at the average, as prior
+    size = np.ones(d)
+    if total > 0:
+        average = total / max(seen.sum(), 1.0)
+        size = np.sqrt((squares + average) / (seen + 1.0))  # one look at the average, as prior
     size = size / np.sqrt(cost)
     return np.asarray((1.0 - floor) * size / size.sum() + floor / d)
 
 
-def _epoch_size(
-    done: int,
-    spent: float,
-    weights: Array,
-    cost: Array,
-    epoch: int,
-    epochs: int,
-    samples: int | None,
-    budget: float | None,
-    r: int,
+def _round_size(
+    rounds: int, samples: int | None, money: float | None, mean: float, uneven: bool
 ) -> int:
-    """Return the samples of the next epoch: an equal part of what is left, money or samples."""
-    left = epochs - epoch
+    """Return the samples of the next of so many rounds: an equal part of what is left, money or samples."""
     sizes = []
     if samples is not None:
-        sizes.append(-(-(samples - done) // left))
-    if budget is not None:
-        mean = float(weights @ cost) * r
-        money = (budget - spent) / left
-        size = money * (1 + 1e-12) / mean
-        if left == 1 and cost.min() < cost.max():  # draw more than can be paid, and pay what can
-            size = 1.2 * size + 50
+        sizes.append(-(-samples // rounds))
+    if money is not None:
+        size = money / rounds * SLACK / mean
+        if rounds == 1 and uneven:  # draw more than can be paid, and pay what can
+            size = SURPLUS * size + SPARE
         sizes.append(max(1, int(size)))
     return max(0, min(sizes))
 
@@ -170,12 +171,11 @@ def _draw(n: int, weights: Array, r: int, rng: np.random.Generator) -> Indices:
     """Return r different attributes for each of n samples, drawn one after the other by weight, shape (n, r)."""
     d = len(weights)
     seen = np.empty((n, r), np.int64)
-    step = max(1, 2**21 // d)
+    step = max(1, CHUNK // d)
     for a in range(0, n, step):
         size = min(step, n - a)
-        clock = (
-            rng.standard_exponential((size, d)) / weights
-        )  # the r first to ring: sampling without replacement
+        # the r clocks that ring first: sampling without replacement
+        clock = rng.standard_exponential((size, d)) / weights
         seen[a : a + size] = np.sort(np.argpartition(clock, r - 1, axis=1)[:, :r], axis=1)
     return seen
 
@@ -188,57 +188,25 @@ def _take(sums: PairSums, seen: Indices, answers: Array) -> None:
     sums.add(csr_array((answers[good], seen.ravel()[good], ptr), shape=(len(seen), sums.d)))
 
 
-def _result(sums: PairSums, k: int, center: bool, repair: Repair, status: str) -> Subspace:
-    d = sums.d
+def _result(sums: PairSums, rank: int, center: bool, repair: Repair, status: str) -> Subspace:
     N = sums.counts()
-    found = from_covariance(
-        covariance(sums, center=center), k, sums.means() if center else np.zeros(d), repair
-    )
+    mean = sums.means() if center else np.zeros(sums.d)
+    found = from_covariance(covariance(sums, center=center), rank, mean, repair)
     report = {
         "samples": sums.rows,
-        "attributes seen": int(np.trace(N)),
-        "pairs never seen together": int(np.sum(np.triu(N == 0, 1))),
+        "attributes_seen": int(np.trace(N)),
+        "pairs_never_seen_together": int(np.sum(np.triu(N == 0, 1))),
         "looks": np.diagonal(N).astype(int).tolist(),
     }
-    return Subspace(
-        found.components,
-        found.explained_variance,
-        found.mean,
-        found.spectrum,
-        status=status,
-        report=report,
-    )
+    return replace(found, status=status, report=report)
 
 
-def _refuse(
-    d: int,
-    k: int,
-    r: int,
-    samples: int | None,
-    budget: float | None,
-    prices: Prices | None,
-    floor: float,
-    epochs: int,
-) -> Array:
-    """Refuse bad parameters; return the price of each attribute, shape (d,)."""
-    if d < 2 or not 1 <= k < d:
-        raise ParameterError(f"k of subspace must be in 1..d-1, got k={k} and d={d}")
-    if not 2 <= r <= d:
+def _refuse(d: int, per_sample: int, floor: float, rounds: int) -> None:
+    if not 2 <= per_sample <= d:
         raise ParameterError(
-            f"per_sample must be in 2..{d}, got {r}; one attribute a sample cannot tell directions apart"
+            f"per_sample must be in 2..{d}, got {per_sample}; one attribute a sample cannot tell directions apart"
         )
-    if samples is None and budget is None:
-        raise ParameterError("subspace must know when to end; give budget or samples")
-    if samples is not None and samples < 1:
-        raise ParameterError(f"samples must be at least 1, got {samples}")
     if not 0 <= floor <= 1:
         raise ParameterError(f"floor must be in 0..1, got {floor}")
-    if epochs < 1:
-        raise ParameterError(f"epochs must be at least 1, got {epochs}")
-    cost = (prices or Prices()).of("entry", np.zeros(d, np.int64), np.arange(d))
-    least = float(np.sort(cost)[:r].sum())
-    if budget is not None and not (np.isfinite(budget) and budget >= least):
-        raise ParameterError(
-            f"budget must buy at least one sample of {r} attributes, {least:g}; got {budget}"
-        )
-    return cost
+    if rounds < 1:
+        raise ParameterError(f"rounds must be at least 1, got {rounds}")

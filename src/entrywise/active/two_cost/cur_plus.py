@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
-from entrywise.active.two_cost.setting import Noise, affordable, filled, read_two_cost
+from entrywise.active.two_cost.setting import (
+    Noise,
+    TwoCost,
+    affordable,
+    check_size,
+    filled,
+    read_two_cost,
+)
 from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.linalg.units import in_unit, out_of_unit, unit_of
 from entrywise.queries import Asking, Batch, Prices, plan
 from entrywise.results import LowRank
-from entrywise.types import Array, Seed
+from entrywise.types import Array, Indices, Seed, generator
 
 
 @plan(tolerates_failed=True)
@@ -76,29 +82,11 @@ def cur_plus(
     setting = read_two_cost(shape, prices, noise, budget, "cur_plus")
     m, n = setting.m, setting.n
     rows = columns if rows is None else rows
-    if not 1 <= columns <= n or not 1 <= rows <= m:
-        raise ParameterError(
-            f"cur_plus takes 1..{n} columns and 1..{m} rows, got {columns} and {rows}"
-        )
-    if not 1 <= rank <= min(columns, rows):
-        raise ParameterError(
-            f"rank of cur_plus must be in 1..{min(columns, rows)}, the smaller of columns and rows, got {rank}"
-        )
-    generator = cast(np.random.Generator, rng)
-    J, I = generator.choice(n, columns, replace=False), generator.choice(m, rows, replace=False)
-    whole = "row" in prices.modes
-    units = np.repeat(np.arange(rows), n)
-    lines = Batch(
-        np.repeat(I, n),
-        np.tile(np.arange(n), rows),
-        "row" if whole else "entry",
-        unit=units if whole else None,
-    )
-    left = (
-        budget
-        - float(prices.charges(Batch.whole_columns(J, m)).sum())
-        - float(prices.charges(lines).sum())
-    )
+    _check(setting, columns, rows, rank)
+    draws = generator(rng)
+    J, I = draws.choice(n, columns, replace=False), draws.choice(m, rows, replace=False)
+    wide, tall = _lines(I, n, prices), Batch.whole_columns(J, m)
+    left = budget - float(prices.charges(tall).sum()) - float(prices.charges(wide).sum())
     if left < 0:
         raise ParameterError(
             f"the budget must pay for {columns} columns and {rows} rows, {budget:g} does not; take fewer"
@@ -106,26 +94,60 @@ def cur_plus(
     U, Z, V = np.zeros((m, 0)), np.zeros((0, 0)), np.zeros((n, 0))
     report = {"columns": 0, "rows": 0, "cells": 0}
     try:
-        C = filled(np.reshape((yield Batch.whole_columns(J, m)), (columns, m)).T)
+        C = np.reshape((yield tall), (columns, m)).T
         report["columns"] = columns
-        R = filled(np.reshape((yield lines), (rows, n)))
+        R = np.reshape((yield wide), (rows, n))
         report["rows"] = rows
-        U, V = _leading(C, rank), _leading(R.T, rank)
-        Z = np.linalg.pinv(U[I]) @ R @ V  # from the rows alone, until entries are known
-        at = generator.permutation(m * n)
+        unit = unit_of(R)
+        R = filled(in_unit(R, unit))
+        U, V = _leading(filled(in_unit(C, unit_of(C))), rank), _leading(R.T, rank)
+        Z = out_of_unit(
+            np.linalg.pinv(U[I]) @ R @ V, unit
+        )  # from the rows alone, until entries are known
+        at = draws.permutation(m * n)
         i, j = np.divmod(at[: affordable(setting.entry_prices(*np.divmod(at, n)), left)], n)
         y = np.array((yield Batch.entries(i, j))) if len(i) else np.zeros(0)
         good = ~np.isnan(y)
         report["cells"] = int(good.sum())
         if good.sum() >= rank * rank:
-            design = np.einsum("ta,tb->tab", U[i[good]], V[j[good]]).reshape(-1, rank * rank)
-            Z = np.linalg.lstsq(design, y[good], rcond=None)[0].reshape(rank, rank)
+            Z = _between(U[i[good]], V[j[good]], y[good])
         status = "finished"
     except Exhausted:
         status = "exhausted"
+    check_size(U @ Z, V)
     return LowRank(U @ Z, V, status=status, report=report)
+
+
+def _check(setting: TwoCost, columns: int, rows: int, rank: int) -> None:
+    m, n = setting.m, setting.n
+    if not 1 <= columns <= n or not 1 <= rows <= m:
+        raise ParameterError(
+            f"cur_plus takes 1..{n} columns and 1..{m} rows, got {columns} and {rows}"
+        )
+    most = min(columns, rows)
+    if not 1 <= rank <= most:
+        raise ParameterError(
+            f"rank of cur_plus must be in 1..{most}, the smaller of columns and rows, got {rank}"
+        )
+
+
+def _lines(I: Indices, n: int, prices: Prices) -> Batch:
+    """Return the batch of whole rows: units of their own where rows have a price, else n entries each."""
+    rows, cols = np.repeat(I, n), np.tile(np.arange(n), len(I))
+    if "row" not in prices.modes:
+        return Batch(rows, cols, "entry")
+    return Batch(rows, cols, "row", unit=np.repeat(np.arange(len(I)), n))
 
 
 def _leading(X: Array, rank: int) -> Array:
     """Return the leading left singular vectors, largest first, shape (len(X), rank)."""
     return np.asarray(np.linalg.svd(X, full_matrices=False)[0][:, :rank])
+
+
+def _between(U: Array, V: Array, y: Array) -> Array:
+    """Return the Z (r, r) that fits entries y (t,) by least squares, given their rows of U and V, (t, r) each."""
+    t, r = U.shape
+    design = np.einsum("ta,tb->tab", U, V).reshape(t, r * r)
+    unit = unit_of(y)
+    Z = np.linalg.lstsq(design, in_unit(y, unit), rcond=None)[0].reshape(r, r)
+    return out_of_unit(Z, unit)

@@ -1,114 +1,50 @@
-"""Fits what two instruments saw: fused into one value an entry, completed by empirical Bayes, calibrated."""
+"""Fits what two instruments saw: fused into one value an entry, completed by empirical Bayes, calibrated.
+
+The fit is :func:`entrywise.passive.low_rank`; what is added here is where it starts (the span of the columns), what is
+done about poor optima (other starts), and how far its intervals are to be widened (the joint posterior).
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
+from entrywise.active.two_cost.constants import (
+    AGAIN,
+    CERTAIN,
+    CLEAR_GAIN,
+    FEW_COLUMNS,
+    FEW_ENTRIES,
+    FIRST_BIAS,
+    FIRST_LACK,
+    FIT_SWEEPS,
+    JOINT_LIMIT,
+    MOST_COMPONENTS,
+    MOST_WIDENING,
+    NEGLIGIBLE,
+    SPARE_COMPONENTS,
+    SUSPECT,
+    THINNED,
+    TINY,
+    TOL_FEW,
+    TOL_MANY,
+    WHOLE,
+)
+from entrywise.active.two_cost.holdings import Holdings
 from entrywise.active.two_cost.ranks import estimate_rank
 from entrywise.active.two_cost.risk import Problem
-from entrywise.active.two_cost.setting import TwoCost, filled
 from entrywise.linalg.jointcov import joint_cost, joint_variance
+from entrywise.linalg.ridge import ridge_lines
 from entrywise.observations import Observations
+from entrywise.passive.iterative_svd import soft_filled
 from entrywise.passive.low_rank import low_rank
-from entrywise.queries import Batch
-from entrywise.results import Corrected, LowRank
-from entrywise.types import Array, Indices
-
-JOINT_LIMIT = 6e9  # operations; beyond, rows and columns are taken as independent given the fit
-MOST_COMPONENTS = 20
-FEW_COLUMNS = 12  # columns from which on their own directions are taken as the rank
-NEGLIGIBLE = (
-    0.02  # lack of fit over noise variance below which seen entries are left to the factors
-)
-FEW_ENTRIES = 20_000  # entries up to which a suspect fit is started again
-SUSPECT = 0.1  # lack of fit over noise variance above which a fit may be a poor optimum
-# how it is started again: components more (None: one more, grown in what the fit left), and the seed by which a fifth of
-# the entries is left out at the start (0: none)
-AGAIN = ((None, 0), (1, 0), (-1, 0), (2, 0), (0, 1), (0, 2), (0, 3), (None, 0))
+from entrywise.results import Corrected, Lines, LowRank, Posterior
+from entrywise.types import Array
 
 
-@dataclass
-class Held:
-    """What a plan with two instruments has bought so far; an entry may have been bought several times."""
-
-    setting: TwoCost
-    rows: dict[str, list[Indices]] = field(default_factory=lambda: {"column": [], "entry": []})
-    cols: dict[str, list[Indices]] = field(default_factory=lambda: {"column": [], "entry": []})
-    values: dict[str, list[Array]] = field(default_factory=lambda: {"column": [], "entry": []})
-    columns: list[int] = field(default_factory=list)
-    bought: int = 0  # columns paid for, repeats included
-    money: float = 0.0
-
-    def take(self, batch: Batch, answers: Array) -> None:
-        """Keep the answers to a batch, those that failed left out, and note what it cost."""
-        good = ~np.isnan(answers)
-        self.rows[batch.mode].append(batch.rows[good])
-        self.cols[batch.mode].append(batch.cols[good])
-        self.values[batch.mode].append(np.array(answers[good]))
-        if batch.mode == "column":
-            self.bought += len(batch) // self.setting.m
-            self.columns += [j for j in dict.fromkeys(batch.cols.tolist()) if j not in self.columns]
-
-    def seen(self, mode: str) -> tuple[Indices, Indices, Array]:
-        """Return rows, columns and values that an instrument gave."""
-        empty: list[Array] = [np.zeros(0)]
-        rows, cols = (
-            np.concatenate([*parts[mode], np.zeros(0, np.int64)])
-            for parts in (self.rows, self.cols)
-        )
-        return (
-            rows.astype(np.int64),
-            cols.astype(np.int64),
-            np.concatenate(self.values[mode] or empty),
-        )
-
-    def table(self) -> Array:
-        """Return the noisy columns held, in the order bought, repeats averaged, failed answers filled, (m, d)."""
-        m, n = self.setting.m, self.setting.n
-        rows, cols, values = self.seen("column")
-        J = np.array(self.columns, np.int64)
-        place = np.zeros(n, np.int64)
-        place[J] = np.arange(len(J))
-        at = rows * len(J) + place[cols]
-        count = np.bincount(at, minlength=m * len(J)).astype(np.float64)
-        total = np.bincount(at, values, minlength=m * len(J))
-        if count.min(initial=1.0) > 0:
-            return (total / count).reshape(m, len(J))
-        with np.errstate(invalid="ignore"):
-            return filled((total / np.where(count > 0, count, np.nan)).reshape(m, len(J)))
-
-    def repeats(self, mode: str) -> tuple[float, int]:
-        """Return the noise variance that repeated measurements show, and from how many differences."""
-        rows, cols, values = self.seen(mode)
-        key = rows * self.setting.n + cols
-        order = np.argsort(key, kind="stable")
-        same = key[order][1:] == key[order][:-1]
-        differences = np.diff(values[order])[same]
-        return (float(np.mean(differences**2)) / 2 if len(differences) else 0.0), len(differences)
-
-    def fused(self, column_variance: float, entry_variance: float) -> Observations:
-        """Return one value an entry, each instrument weighted by its precision, with its noise."""
-        m, n = self.setting.m, self.setting.n
-        parts = [self.seen("column"), self.seen("entry")]
-        scale = max((float(np.mean(v**2)) for _, _, v in parts if len(v)), default=0.0)
-        floor = 1e-14 * scale + 1e-300
-        weight, total = np.zeros(m * n), np.zeros(m * n)
-        for (rows, cols, values), variance in zip(
-            parts, (column_variance, entry_variance), strict=True
-        ):
-            at = rows * n + cols
-            weight += np.bincount(at, minlength=m * n) / max(variance, floor)
-            total += np.bincount(at, values, minlength=m * n) / max(variance, floor)
-        at = np.flatnonzero(weight)
-        return Observations.from_triplets(
-            *np.divmod(at, n), total[at] / weight[at], (m, n), noise=1.0 / np.sqrt(weight[at])
-        )
-
-
-def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
+def fit(held: Holdings, problem: Problem, rank: int | None = None) -> LowRank:
     """Return the empirical-Bayes completion of what is held, started from the span of the columns.
 
     `rank` defaults to two more than the columns show; a component that is not there shrinks to nothing.
@@ -119,26 +55,37 @@ def fit(held: Held, problem: Problem, rank: int | None = None) -> LowRank:
         return LowRank(np.zeros((m, 0)), np.zeros((n, 0)))
     if float(np.ptp(seen.values)) <= 0.0:
         return low_rank(seen, 0)
-    d = len(held.columns)
-    C = held.table() if d else np.zeros((m, 0))
-    told = rank is not None
-    if rank is None:
-        rank = estimate_rank(C, math.sqrt(problem.column_variance))[0] + 2 if d else 0
-        # noisy columns hide weak directions: as many components as the cells could carry; those too many shrink away
-        carry = len(seen) if d < FEW_COLUMNS else len(held.seen("entry")[2]) / 2
-        rank = max(rank, 1 + int(carry / (m + n)))
-    most = min(rank if told else MOST_COMPONENTS, min(m, n) - 1)
+    C = held.table() if held.columns else np.zeros((m, 0))
+    most = min(MOST_COMPONENTS if rank is None else rank, min(m, n) - 1)
     if most <= 0:
         return calibrated(low_rank(seen, 0), seen)
-    rank = max(1, min(rank, most))
-    found = _fit(C, seen, rank, _start(C, seen, rank, problem))
-    smallest = float(seen.noise_array().min()) ** 2
+    wanted = _components(held, problem, C, len(seen)) if rank is None else rank
+    k = max(1, min(wanted, most))
+    found = _fitted(C, seen, k, _start(C, seen, k, problem))
     if m + n <= len(seen) <= FEW_ENTRIES:
         found = _started_again(found, C, seen, problem, most)
     found = calibrated(found, seen)
-    if found.lack_variance <= NEGLIGIBLE * smallest:
+    if found.lack_variance <= NEGLIGIBLE * _least_variance(seen):
         return found
     return Corrected.of(found, seen)
+
+
+def _components(held: Holdings, problem: Problem, C: Array, seen: int) -> int:
+    """Return how many components a fit begins with.
+
+    Noisy columns hide weak directions: there are as many as the cells could carry; those too many shrink away.
+    """
+    m, d = C.shape
+    shown = 0
+    if d:
+        directions = estimate_rank(C, math.sqrt(problem.column_variance))[0]
+        shown = directions + SPARE_COMPONENTS
+    carry = seen if d < FEW_COLUMNS else len(held.seen("entry")[2]) / 2
+    return max(shown, 1 + int(carry / (m + problem.n)))
+
+
+def _least_variance(seen: Observations) -> float:
+    return float(seen.noise_array().min()) ** 2
 
 
 def _started_again(
@@ -149,25 +96,28 @@ def _started_again(
     Another is better only if it explains more, and with less noise: where entries hardly suffice, evidence alone prefers
     fits that explain nothing.
     """
-    rank, smallest = found.rank, float(seen.noise_array().min()) ** 2
+    rank, least = found.rank, _least_variance(seen)
     for more, thin in AGAIN:
-        if found.lack_variance <= SUSPECT * smallest:
+        if found.lack_variance <= SUSPECT * least:
             break
         k = found.rank + 1 if more is None else rank + more
         if not 1 <= k <= most or (thin and C.shape[1] > k):
             continue
         start = found if more is None else _start(C, seen, k, problem, thin)
-        other = _fit(C, seen, k, start)
+        other = _fitted(C, seen, k, start)
         gain = other.report["evidence"] - found.report["evidence"]
-        if gain > 2.0 and other.lack_variance < found.lack_variance:
+        if gain > CLEAR_GAIN and other.lack_variance < found.lack_variance:
             found = other
     return found
 
 
-def _fit(C: Array, seen: Observations, rank: int, start: LowRank) -> LowRank:
+def _fitted(C: Array, seen: Observations, rank: int, start: LowRank) -> LowRank:
     # few columns start the noise far off, and where it turns back it hardly changes: that is no convergence
-    tol = 1e-4 if C.shape[1] < FEW_COLUMNS else 3e-3
-    return low_rank(seen, rank, start=start, exact=True, sweeps=100, tol=tol)
+    tol = TOL_FEW if C.shape[1] < FEW_COLUMNS else TOL_MANY
+    return low_rank(seen, rank, start=start, exact=True, max_sweeps=FIT_SWEEPS, tol=tol)
+
+
+# where the fit starts
 
 
 def _start(C: Array, seen: Observations, k: int, problem: Problem, thin: int = 0) -> LowRank:
@@ -175,104 +125,100 @@ def _start(C: Array, seen: Observations, k: int, problem: Problem, thin: int = 0
 
     Fewer columns than directions are filled in instead; with `thin` as seed, without a fifth of the entries.
     """
-    m, n = seen.shape
-    X = seen.to_dense()
     offset = float(seen.values.mean())
-    if C.shape[1] > k:
-        U = np.linalg.svd(C - offset, full_matrices=False)[0][:, :k] * math.sqrt(m)
-        span = k * problem.column_variance / max(C.shape[1] - k, 1)
-    else:  # fill in by iterated truncated SVD
-        Z = X - offset
-        if thin:
-            Z[np.random.default_rng(thin).random((m, n)) < 0.2] = np.nan
-        U = _imputed(Z, k)
-        span = 0.0
-    known = ~np.isnan(X)
-    spread = np.full((m, n), np.inf)
-    spread[seen.rows, seen.cols] = seen.noise_array() ** 2 + span
+    Z = seen.to_dense() - offset
     top = float(np.mean((seen.values - offset) ** 2))
-    spread = np.maximum(spread, 1e-8 * top)
-    W = np.where(known, 1.0 / spread, 0.0)
-    Y = np.where(known, X - offset, 0.0)
-    full = known.mean(axis=0) > 0.5
-    V = _regress(U, Y, W, np.zeros(k), np.eye(k) * top)
-    if full.sum() > k + 1:
-        prior = np.atleast_2d(np.cov(V[full].T)) + 1e-6 * top * np.eye(k)
-        V = _regress(U, Y, W, V[full].mean(axis=0), prior)
-    size = math.sqrt(
-        max(float(np.linalg.norm(V) / math.sqrt(n)), 1e-300)
-        / (float(np.linalg.norm(U)) / math.sqrt(m))
-    )
-    U, V = U * size, V / size
-    sides: dict[str, Array] = {}
-    for name, F in (("row", U), ("col", V)):
-        cov = np.zeros((k + 1, k + 1))
-        cov[:k, :k] = np.atleast_2d(np.cov(F.T)) + 1e-6 * float(np.mean(F**2)) * np.eye(k)
-        cov[k, k] = 0.01 * top
-        sides |= {
-            f"{name}_offset": np.zeros(len(F)),
-            f"{name}_cov": np.tile(1e-6 * cov, (len(F), 1, 1)),
-            f"{name}_prior_mean": np.r_[F.mean(axis=0), 0.0],
-            f"{name}_prior_cov": cov,
-        }
+    U, uncertain = _left_factors(C, Z, offset, k, problem, thin)
+    V = _right_factors(U, Z, seen, uncertain, top)
+    U, V = _balanced(U, V)
     # noise that starts high and falls passes by poor optima that the fit would stay in
-    return LowRank(U, V, offset=offset, lack_variance=0.3 * top, **sides)  # type: ignore[arg-type]
+    posterior = Posterior(_lines(U, top), _lines(V, top), lack_variance=FIRST_LACK * top)
+    return LowRank(U, V, offset=offset, posterior=posterior)
 
 
-def _regress(U: Array, Y: Array, W: Array, mean: Array, prior: Array) -> Array:
-    """Return the coefficients of every column on U with a Gaussian prior, shape (n, k)."""
+def _left_factors(
+    C: Array, Z: Array, offset: float, k: int, problem: Problem, thin: int
+) -> tuple[Array, float]:
+    """Return left factors (m, k), and the variance that their error adds to an entry."""
+    m, d = C.shape
+    if d > k:
+        U = np.linalg.svd(C - offset, full_matrices=False)[0][:, :k] * math.sqrt(m)
+        return U, k * problem.column_variance / max(d - k, 1)
+    if thin:
+        gone = np.random.default_rng(thin).random(Z.shape) < THINNED
+        Z = np.where(gone, np.nan, Z)
+    whole = soft_filled(Z, k)
+    return np.linalg.svd(whole, full_matrices=False)[0][:, :k] * math.sqrt(m), 0.0
+
+
+def _right_factors(U: Array, Z: Array, seen: Observations, uncertain: float, top: float) -> Array:
+    """Return the coefficients of every column on U (n, k), those of thin columns drawn towards the whole ones."""
     k = U.shape[1]
-    P = np.linalg.inv(prior)
-    UU = (U[:, :, None] * U[:, None, :]).reshape(len(U), k * k)
-    G = (W.T @ UU).reshape(-1, k, k) + P
-    return np.asarray(np.linalg.solve(G, ((W * Y).T @ U + P @ mean)[..., None])[..., 0])
+    known = ~np.isnan(Z)
+    variance = np.full(Z.shape, np.inf)
+    variance[seen.rows, seen.cols] = seen.noise_array() ** 2 + uncertain
+    variance = np.maximum(variance, 1e-8 * top)  # exact entries, to round-off
+    W = np.where(known, 1.0 / variance, 0.0)
+    Y = np.where(known, Z, 0.0)
+    targets = (W * Y).T @ U
+    V = ridge_lines(U, W.T, targets, np.zeros(k), np.eye(k) * top)
+    whole = known.mean(axis=0) > WHOLE
+    if whole.sum() > k + 1:
+        prior = np.atleast_2d(np.cov(V[whole].T)) + 1e-6 * top * np.eye(k)
+        V = ridge_lines(U, W.T, targets, V[whole].mean(axis=0), prior)
+    return V
 
 
-def _imputed(X: Array, k: int, rounds: int = 100) -> Array:
-    """Return left factors (m, k) of X, its unknown entries (NaN) filled in by iterated SVD.
+def _balanced(U: Array, V: Array) -> tuple[Array, Array]:
+    """Return factors of the same product whose entries are about equally large."""
+    left = float(np.linalg.norm(U)) / math.sqrt(len(U))
+    right = max(float(np.linalg.norm(V) / math.sqrt(len(V))), TINY)
+    size = math.sqrt(right / left)
+    return U * size, V / size
 
-    Singular values are lowered by the first one left out; merely cut, they follow the noise into poor optima.
-    """
-    known = ~np.isnan(X)
-    Y = np.where(known, X, 0.0)
-    col = Y.sum(axis=0) / (known.sum(axis=0) + 2.0)
-    row = np.where(known, X - col, 0.0).sum(axis=1) / (known.sum(axis=1) + 2.0)
-    Z = np.where(known, Y, col + row[:, None])
-    wide = X.shape[0] < X.shape[1]
-    for _ in range(rounds):
-        squares, W = np.linalg.eigh(
-            Z @ Z.T if wide else Z.T @ Z
-        )  # the smaller Gram matrix: here its digits suffice
-        s, W = np.sqrt(np.maximum(squares[::-1], 0.0)), W[:, ::-1][:, :k]
-        W *= np.sqrt((s[:k] - (s[k] if k < len(s) else 0.0)) / np.maximum(s[:k], 1e-300))
-        before, Z = Z, np.where(known, Y, W @ (W.T @ Z) if wide else (Z @ W) @ W.T)
-        if float(np.linalg.norm(Z - before)) < 1e-4 * float(np.linalg.norm(Z)):
-            break
-    return np.asarray(np.linalg.svd(Z, full_matrices=False)[0][:, :k] * math.sqrt(len(X)))
+
+def _lines(F: Array, top: float) -> Lines:
+    """Return lines (u, 0) that spread as F does and are almost sure, with biases that may grow."""
+    k = F.shape[1]
+    cov = np.zeros((k + 1, k + 1))
+    cov[:k, :k] = np.atleast_2d(np.cov(F.T)) + 1e-6 * float(np.mean(F**2)) * np.eye(k)
+    cov[k, k] = FIRST_BIAS * top
+    return Lines(np.r_[F.mean(axis=0), 0.0], cov, np.tile(CERTAIN * cov, (len(F), 1, 1)))
+
+
+# how far to trust it
 
 
 def calibrated(found: LowRank, seen: Observations) -> LowRank:
-    """Return the fit with its column covariances widened to the joint posterior's variance, column by column."""
+    """Return the fit with its column covariances widened to the joint posterior's variance, column by column.
+
+    Unchanged where that takes too long, or where answers of very different sizes leave its curvature singular.
+    """
     m, n = found.shape
-    k = found.rank
-    if (
-        k == 0
-        or found.row_cov is None
-        or found.col_cov is None
-        or joint_cost(m, n, k + 1) > JOINT_LIMIT
-    ):
+    posterior = found.posterior
+    if found.rank == 0 or posterior is None or not found.has_variance:
         return found
-    assert found.row_prior_cov is not None
-    assert found.col_prior_cov is not None
-    W = np.zeros((m, n))
+    if joint_cost(m, n, found.rank + 1) > JOINT_LIMIT:
+        return found
+    try:
+        joint = _joint(found, posterior, seen)
+    except np.linalg.LinAlgError:
+        return found
+    sure = replace(posterior.cols, cov=np.zeros_like(posterior.cols.cov))
+    rows_only = replace(posterior, cols=sure).all_variances(found.left, found.right)
+    both = posterior.all_variances(found.left, found.right)
+    counted = np.ones((m, n), dtype=bool)  # entries not seen; all of a column that was seen whole
+    counted[seen.rows, seen.cols] = False
+    counted[:, ~counted.any(axis=0)] = True
+    want, have = (np.where(counted, X - rows_only, 0.0).sum(axis=0) for X in (joint, both))
+    factor = np.maximum(want / np.maximum(have, TINY), 1.0)
+    wider = posterior.cols.cov * np.minimum(factor, MOST_WIDENING)[:, None, None]
+    return replace(found, posterior=replace(posterior, cols=replace(posterior.cols, cov=wider)))
+
+
+def _joint(found: LowRank, posterior: Posterior, seen: Observations) -> Array:
+    """Return the variance of every entry under the joint posterior of rows and columns."""
+    W = np.zeros(found.shape)
     W[seen.rows, seen.cols] = 1.0 / (seen.noise_array() ** 2 + found.lack_variance)
-    joint = joint_variance(found.left, found.right, W, found.row_prior_cov, found.col_prior_cov)
-    i, j = np.indices((m, n))
-    rows_only = replace(found, col_cov=np.zeros_like(found.col_cov)).variance(i, j)
-    both = found.variance(i, j)
-    unknown = np.ones((m, n), dtype=bool)
-    unknown[seen.rows, seen.cols] = False
-    unknown[:, ~unknown.any(axis=0)] = True
-    want, have = (np.where(unknown, X - rows_only, 0.0).sum(axis=0) for X in (joint, both))
-    factor = np.maximum(want / np.maximum(have, 1e-300), 1.0)
-    return replace(found, col_cov=found.col_cov * np.minimum(factor, 100.0)[:, None, None])
+    priors = posterior.rows.prior_cov, posterior.cols.prior_cov
+    return joint_variance(found.left, found.right, W, *priors)

@@ -53,7 +53,7 @@ def forecast_noisy_cur(
     Forecast
         A row a rank: ``columns`` and ``entries`` to buy, ``per_column`` entries on each column not bought,
         ``error`` (root mean squared, of an entry), ``per_unit`` by how much one more unit of money lowers it, then
-        ``B_nCUR`` and ``B_NN``, the budgets that the paper compares (:func:`entrywise.bounds.noisycur.budgets`). The legend
+        ``budget_noisy_cur`` and ``budget_nuclear_norm``, the budgets that the paper compares (:func:`entrywise.bounds.noisycur.budgets`). The legend
         says what Theorem 1 asks for with its constants, of a matrix with the best traits.
 
     Examples
@@ -90,12 +90,21 @@ def forecast_noisy_cur(
         asked.append(f"{theory['theorem']:.3g} (rank {k})")
         rows.append((k, best.columns, best.cells, *about))
     return Forecast(
-        ("rank", "columns", "entries", "per_column", "error", "per_unit", "B_nCUR", "B_NN"),
+        (
+            "rank",
+            "columns",
+            "entries",
+            "per_column",
+            "error",
+            "per_unit",
+            "budget_noisy_cur",
+            "budget_nuclear_norm",
+        ),
         tuple(rows),
         f"a matrix of the given rank with Gaussian factors, entries {signal:g} (standard deviation) about the mean of their "
         "row, fitted with both noises known",
         "per_column: entries on each column not bought; error: root mean squared, of an entry; per_unit: by how much one "
-        "more unit of money lowers it; B_nCUR and B_NN: budgets that the paper compares, constants one, below the latter "
+        "more unit of money lowers it; budget_noisy_cur and budget_nuclear_norm: budgets that the paper compares, constants one, below the latter "
         "nuclear-norm completion has no theory. With its constants (epsilon .5, delta .05, incoherence and condition 1) "
         f"Theorem 1 asks for {', '.join(asked)}; all entries cost {m * n * entry:.3g}",
     )

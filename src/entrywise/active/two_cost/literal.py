@@ -7,24 +7,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 
+from entrywise.active.two_cost.constants import MOST_DRAWN, PENALTIES, TRAITS_LIMIT
 from entrywise.active.two_cost.ranks import estimate_rank
-from entrywise.active.two_cost.setting import Noise, TwoCost, affordable, filled, read_two_cost
+from entrywise.active.two_cost.risk import problem_before
+from entrywise.active.two_cost.setting import (
+    Noise,
+    TwoCost,
+    affordable,
+    check_size,
+    filled,
+    pays_for,
+    read_two_cost,
+)
 from entrywise.bounds.noisycur import theorem1, traits
 from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.linalg.ridge import ridge_path
+from entrywise.linalg.ridge import RidgePath, ridge_path
+from entrywise.linalg.units import in_unit, unit_of
 from entrywise.queries import Asking, Batch, Prices, plan
 from entrywise.results import LowRank
-from entrywise.types import Array, Seed
+from entrywise.types import Array, Seed, generator
 
 Variant = Literal["paper", "code"]
-GRID = np.geomspace(
-    1e-7, 10.0, 500
-)  # penalties tried, over the largest squared singular value of the sampled rows
-LARGEST = 2_000_000  # entries up to which the traits of the completed matrix are measured
+GRID = np.geomspace(*PENALTIES)
 
 
 @plan(tolerates_failed=True)
@@ -32,7 +40,7 @@ def literal_noisy_cur(
     shape: tuple[int, int],
     prices: Prices,
     *,
-    columns: int,
+    columns: int | None = None,
     noise: Noise = None,
     budget: float,
     penalty: float | None = None,
@@ -48,8 +56,9 @@ def literal_noisy_cur(
     shape : (m, n)
     prices : Prices
         Of a ``column`` and of an ``entry``; a precise row costs n entries.
-    columns : int
-        d, the number of noisy columns.
+    columns : int, optional
+        d, the number of noisy columns, about which the paper says nothing; by default the best split that
+        :func:`noisy_cur` expects for a matrix of rank 4.
     noise : mapping or float, optional
         The algorithm does not use it; where both noises are given, the result carries the certificate of Theorem 1.
     budget : float
@@ -95,78 +104,118 @@ def literal_noisy_cur(
     (7, 290.0)
     """
     setting = read_two_cost(shape, prices, noise, budget, "literal_noisy_cur")
-    if variant not in ("paper", "code"):
-        raise ParameterError(f"variant must be paper or code, got {variant!r}")
-    if penalty is not None and not (np.isfinite(penalty) and penalty > 0):
-        raise ParameterError(f"penalty must be finite and above 0, got {penalty}")
+    _check(setting, columns, penalty, variant)
     m, n = setting.m, setting.n
-    if columns < 1 or (variant == "code" and columns > n):
-        raise ParameterError(f"columns must be in 1..{n}, got {columns}")
-    generator = cast(np.random.Generator, rng)
+    d = _default_columns(setting) if columns is None else columns
+    draws = generator(rng)
     again = variant == "paper"  # with replacement
-    J = generator.choice(n, columns, replace=again)  # 1
+    J = draws.choice(n, d, replace=again)  # 1
     left = budget - float(setting.column_prices[J].sum())
-    if left < _row_price(setting, 0):
-        raise ParameterError(
-            f"the budget must pay for {columns} columns and one row of {n} entries, {budget:g} does not; take fewer columns"
-        )
+    _check_rest(setting, d, left, again)
     C, X = np.zeros((m, 0)), np.zeros((0, n))
     report: dict[str, float] = {"columns": 0, "rows": 0}
     try:
-        C = filled(np.reshape((yield Batch.whole_columns(J, m)), (columns, m)).T)
-        X = np.full((columns, n), 1.0 / columns)  # until rows are known: the mean of the columns
-        X[:, J] = np.eye(columns)
-        report["columns"] = columns
-        p = _leverage(C) if again else np.full(m, 1.0 / m)  # 2, 3
-        I = _rows(setting, p, left, again, generator)  # 4
+        C = filled(np.reshape((yield Batch.whole_columns(J, m)), (d, m)).T)
+        X = np.full((d, n), 1.0 / d)  # until rows are known: the mean of the columns
+        X[:, J] = np.eye(d)
+        report["columns"] = d
+        p = leverage(C) if again else np.full(m, 1.0 / m)  # 2-3
+        I = _rows(setting, p, left, again, draws)  # 4
         Y = filled(np.reshape((yield Batch.block(I, np.arange(n))), (len(I), n)).T).T  # 5
         report["rows"] = len(I)
         if not again:
             C[I] = Y[:, J]
         scale = 1.0 / np.sqrt(len(I) * p[I]) if again else np.ones(len(I))
-        SC, SY = scale[:, None] * C[I], scale[:, None] * Y
-        path = (
-            ridge_path(SC, SY, GRID, relative=True)
-            if penalty is None
-            else ridge_path(SC, SY, np.array([penalty]))
-        )
+        unit = unit_of(C, Y)
+        SC, SY = (scale[:, None] * in_unit(X, unit) for X in (C[I], Y))
+        path = _ridge(SC, SY, penalty, unit)
         X = path.solution()  # 6
+        report["penalty"] = path.best * unit * unit
+        report["leave_one_out_error"] = math.sqrt(path.least) * unit
         status = "finished"
-        report |= {"penalty": path.best, "leave-one-out error": math.sqrt(path.least)}
     except Exhausted:
         status = "exhausted"
+    check_size(C, X.T)
     found = LowRank(C, X.T, status=status, report=report)  # 7
-    return _certified(found, setting) if status == "finished" else found
+    return _certified(found, setting) if status == "finished" else found  # 8
+
+
+def _check(setting: TwoCost, columns: int | None, penalty: float | None, variant: Variant) -> None:
+    if variant not in ("paper", "code"):
+        raise ParameterError(f"variant must be paper or code, got {variant!r}")
+    if penalty is not None and not (np.isfinite(penalty) and penalty > 0):
+        raise ParameterError(f"penalty must be finite and above 0, got {penalty}")
+    if columns is None:
+        return
+    if columns < 1 or (variant == "code" and columns > setting.n):
+        raise ParameterError(f"columns must be in 1..{setting.n}, got {columns}")
+
+
+def _check_rest(setting: TwoCost, columns: int, left: float, again: bool) -> None:
+    """Refuse a budget that leaves no row, or more of them than can be drawn at once."""
+    n, budget = setting.n, setting.budget
+    if left < _row_price(setting, 0):
+        raise ParameterError(
+            f"the budget must pay for {columns} columns and one row of {n} entries, {budget:g} does not; take fewer columns"
+        )
+    flat = setting.flat_entry_price
+    if again and flat is not None and left / flat > MOST_DRAWN:
+        raise ParameterError(
+            f"budget of literal_noisy_cur must pay for at most {MOST_DRAWN:g} entries beside the columns, rows are drawn with "
+            f"replacement, got {budget:g}; give less, or take noisy_cur"
+        )
+
+
+def _default_columns(setting: TwoCost) -> int:
+    """Return the columns that are bought when nobody says how many: the best split for rank 4."""
+    problem = problem_before(setting)
+    row = setting.n * problem.entry_price
+    most = pays_for(setting.budget - row, problem.column_price)
+    if most < 1:
+        raise ParameterError(
+            f"the budget must pay for one column and one row of {setting.n} entries ({problem.column_price + row:g}), "
+            f"got {setting.budget:g}"
+        )
+    return max(1, min(problem.best(setting.budget).columns, most))
+
+
+def _ridge(X: Array, Y: Array, penalty: float | None, unit: float) -> RidgePath:
+    """Return the regression of Y on X with the penalty given, or with that of smallest leave-one-out error."""
+    if penalty is None:
+        return ridge_path(X, Y, GRID, relative=True)
+    return ridge_path(X, Y, np.array([penalty / unit / unit]))
 
 
 def _certified(found: LowRank, setting: TwoCost) -> LowRank:
     """Return the result with Theorem 1 for the numbers of the completed matrix, where the noises are known."""
-    if (
-        setting.column_noise is None
-        or setting.entry_noise is None
-        or setting.m * setting.n > LARGEST
-    ):
+    if setting.column_noise is None or setting.entry_noise is None:
         return found
-    rank = estimate_rank(found.left, setting.column_noise)[0]
-    noise = {"column": setting.column_noise, "entry": setting.entry_noise}
-    of = traits(found.to_dense(), rank)
+    if setting.m * setting.n > TRAITS_LIMIT:
+        return found
+    A = found.to_dense()
+    unit = unit_of(A, found.left)
+    noise = {"column": setting.column_noise / unit, "entry": setting.entry_noise / unit}
+    rank = estimate_rank(in_unit(found.left, unit), noise["column"])[0]
     report = found.report
     promise = theorem1(
-        of, report["columns"], report["rows"], noise=noise, penalty=report["penalty"]
+        traits(in_unit(A, unit), rank),
+        report["columns"],
+        report["rows"],
+        noise=noise,
+        penalty=report["penalty"] / unit / unit,
     )
-    promise = replace(
-        promise, assumes=(*promise.assumes, "the matrix has the traits of the completed one")
-    )
-    return replace(found, certificates=(promise,))
+    assumes = (*promise.assumes, "the matrix has the traits of the completed one")
+    return replace(found, certificates=(replace(promise, assumes=assumes),))
 
 
-def _leverage(C: Array) -> Array:
+def leverage(C: Array) -> Array:
     """Return shrunk leverage scores of the rows of C; they sum to 1, shape (m,)."""
-    U, s, _ = np.linalg.svd(C, full_matrices=False)
+    U, s, _ = np.linalg.svd(in_unit(C, unit_of(C)), full_matrices=False)  # 2
     U = U[:, s > s.max(initial=0.0) * max(C.shape) * np.finfo(float).eps]
     if U.shape[1] == 0:
         return np.full(len(C), 1.0 / len(C))
-    return np.asarray(0.5 * np.einsum("ik,ik->i", U, U) / U.shape[1] + 0.5 / len(C))
+    shares = np.einsum("ik,ik->i", U, U) / U.shape[1]
+    return np.asarray(0.5 * shares + 0.5 / len(C))  # 3
 
 
 def _row_price(setting: TwoCost, i: int) -> float:
@@ -178,11 +227,13 @@ def _rows(setting: TwoCost, p: Array, money: float, again: bool, rng: np.random.
     """Draw rows until the next one cannot be paid."""
     m, n = setting.m, setting.n
     flat = setting.flat_entry_price
-    most = int(money / ((flat or 1e-300) * n) + 1e-9) if flat is not None else 4 * m
+    if flat is None:
+        most = 4 * m  # as many as are likely to be paid; without replacement m at most
+    else:
+        most = pays_for(money, flat * n, MOST_DRAWN)
     drawn = rng.choice(m, most, p=p) if again else rng.permutation(m)[:most]
-    cost = (
-        np.full(len(drawn), n * flat)
-        if flat is not None
-        else np.array([_row_price(setting, i) for i in drawn])
-    )
+    if flat is None:
+        cost = np.array([_row_price(setting, i) for i in drawn])
+    else:
+        cost = np.full(len(drawn), n * flat)
     return np.asarray(drawn[: max(1, affordable(cost, money))])

@@ -13,14 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from entrywise.active.two_cost.constants import (
+    ABOVE_NOISE,
+    DRAWS,
+    LEAST_TRIED,
+    MANY_COLUMNS,
+    MANY_LINES,
+    MOST_DIRECTIONS,
+    NEARLY_ALL,
+    TAILS,
+    UNLIKELY,
+    WEAKEST_SIGNAL,
+)
 from entrywise.types import Array, Indices
-
-DRAWS = 128
-TAILS = 8.0  # degrees of freedom of the likelihood: real factors are not Gaussian
-UNLIKELY = 0.01  # probability below which a rank is left out
-LEAST_TRIED = 8  # ranks that are tried, or twice the lines seen where that is more
-MANY = 16  # lines beyond which the directions seen are the rank, or nearly
-MANY_COLUMNS = 24  # columns of which not all can be directions of a low-rank matrix
 
 Piece = tuple[Array, float]  # a part of the matrix as it was seen, and the variance of its noise
 
@@ -38,9 +43,8 @@ class Ranks:
         return cls(np.array(values), np.full(len(values), 1 / len(values)))
 
 
-BEFORE = Ranks.equally(
-    *range(2, LEAST_TRIED + 1)
-)  # what is believed of a matrix of which nothing was seen
+# what is believed of a matrix of which nothing was seen
+BEFORE = Ranks.equally(*range(2, LEAST_TRIED + 1))
 
 
 def estimate_rank(C: Array, noise: float) -> tuple[int, float]:
@@ -54,14 +58,19 @@ def estimate_rank(C: Array, noise: float) -> tuple[int, float]:
     if not len(s) or s[0] <= 0:
         return 1, 0.0
     floor = s[0] * max(m, d) * np.finfo(float).eps
-    k = int(np.sum(s > max(noise * 1.02 * (math.sqrt(m) + math.sqrt(d)), floor)))
-    lack = 0.0
-    if k > 0.8 * min(m, d) and d >= MANY_COLUMNS:
-        b = min(m, d) / max(m, d)
-        omega = 0.56 * b**3 - 0.95 * b**2 + 1.82 * b + 1.43
-        k = max(1, int(np.sum(s > omega * np.median(s))))
-        lack = max(0.0, float(np.sum(s[k:] ** 2)) / (m * d) - noise**2)
-    return max(1, k), lack
+    from_noise = noise * ABOVE_NOISE * (math.sqrt(m) + math.sqrt(d))
+    k = int(np.sum(s > max(from_noise, floor)))
+    if k <= MOST_DIRECTIONS * min(m, d) or d < MANY_COLUMNS:
+        return max(1, k), 0.0
+    k = max(1, int(np.sum(s > _median_threshold(m, d) * np.median(s))))
+    lack = float(np.sum(s[k:] ** 2)) / (m * d) - noise**2
+    return k, max(0.0, lack)
+
+
+def _median_threshold(m: int, d: int) -> float:
+    """Return what the median singular value of noise is multiplied by to cut it off (Gavish and Donoho 2014)."""
+    b = min(m, d) / max(m, d)
+    return 0.56 * b**3 - 0.95 * b**2 + 1.82 * b + 1.43
 
 
 def believed_ranks(*pieces: Piece) -> Ranks:
@@ -71,15 +80,15 @@ def believed_ranks(*pieces: Piece) -> Ranks:
     """
     if not pieces:
         return BEFORE
-    held, rank = max(
+    lines, rank = max(
         (min(X.shape), estimate_rank(X, math.sqrt(variance))[0]) for X, variance in pieces
     )
-    if held > MANY:
+    if lines > MANY_LINES:
         rank = max(rank, 2)
-        return Ranks.equally(*range(rank, rank + 1 + (rank > 0.4 * held)))
-    evidence = np.sum(
-        [rank_evidence(X, variance, max(LEAST_TRIED, 2 * held)) for X, variance in pieces], axis=0
-    )
+        one_more = rank > NEARLY_ALL * lines
+        return Ranks.equally(*range(rank, rank + 1 + one_more))
+    most = max(LEAST_TRIED, 2 * lines)
+    evidence = np.sum([rank_evidence(X, variance, most) for X, variance in pieces], axis=0)
     evidence[0] = -np.inf
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
@@ -102,14 +111,13 @@ def rank_evidence(X: Array, variance: float, most: int) -> Array:
         return np.zeros(most)
     size = float(np.sum(X**2)) / (p * q)
     rng = np.random.default_rng(0)
-    if variance < (least := 1e-9 * size):
+    least = 1e-9 * size
+    if variance < least:
         noise = rng.standard_normal(X.shape)
         X, variance = X + math.sqrt(least) * (noise - noise.mean(axis=0)), least
-    signal = max(size - variance, 1e-3 * size)
+    signal = max(size - variance, WEAKEST_SIGNAL * size)
     seen = np.log(_singular_values(X, math.sqrt(variance))[:p] ** 2 / q)
-    T = np.tril(rng.standard_normal((DRAWS, p, p)), -1)
-    at = np.arange(p)
-    T[:, at, at] = np.sqrt(rng.chisquare(q - at, (DRAWS, p)))
+    T = _wishart_roots(p, q, rng)
     V = rng.standard_normal((DRAWS, p, most))
     G = np.zeros((DRAWS, p, p))
     found = np.zeros(most)
@@ -119,11 +127,26 @@ def rank_evidence(X: Array, variance: float, most: int) -> Array:
         root = np.linalg.cholesky(scale * G + variance * np.eye(p)) @ T
         squares = np.linalg.eigvalsh(root @ root.transpose(0, 2, 1))[:, ::-1]
         drawn = np.log(np.maximum(squares / q, 1e-6 * variance))
-        spread = np.cov(drawn, rowvar=False).reshape(p, p) + 1e-4 * np.eye(p)
-        off = seen - drawn.mean(axis=0)
-        far = float(off @ np.linalg.solve(spread, off))
-        found[k] = -0.5 * np.linalg.slogdet(spread)[1] - 0.5 * (TAILS + p) * math.log1p(far / TAILS)
+        found[k] = _log_density(seen, drawn)
     return found
+
+
+def _wishart_roots(p: int, q: int, rng: np.random.Generator) -> Array:
+    """Return triangular roots of Wishart matrices of side p with q degrees of freedom, shape (DRAWS, p, p)."""
+    T = np.tril(rng.standard_normal((DRAWS, p, p)), -1)
+    at = np.arange(p)
+    T[:, at, at] = np.sqrt(rng.chisquare(q - at, (DRAWS, p)))
+    return T
+
+
+def _log_density(x: Array, drawn: Array) -> float:
+    """Return the logarithm of Student's density at x (p,) with the mean and the spread of draws (DRAWS, p)."""
+    p = len(x)
+    spread = np.cov(drawn, rowvar=False).reshape(p, p) + 1e-4 * np.eye(p)
+    off = x - drawn.mean(axis=0)
+    far = float(off @ np.linalg.solve(spread, off))
+    size = float(np.linalg.slogdet(spread)[1])
+    return -0.5 * size - 0.5 * (TAILS + p) * math.log1p(far / TAILS)
 
 
 def _singular_values(X: Array, small: float) -> Array:

@@ -15,14 +15,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.active.two_cost.ranks import Ranks, estimate_rank
-from entrywise.exceptions import ParameterError
-from entrywise.types import Array, Indices
-
-BIAS = (
-    0.5  # directions more than there are at which it agrees with the error of real fits on average
+from entrywise.active.two_cost.constants import (
+    ASSUMED_RANK,
+    ASSUMED_RATIO,
+    ASSUMED_SIGNAL,
+    BIAS,
+    EXACT,
+    FAR_SPLITS,
+    FIXED_POINT_ROUNDS,
+    FIXED_POINT_TOL,
+    MOST_SCATTER,
+    NEAR_SPLITS,
+    OVERLAP,
+    SCATTER,
+    TINY,
+    WEAKEST_SIGNAL,
 )
-SCATTER = 42.0  # over sqrt(m n): directions more or less than that, over which real fits scatter
+from entrywise.active.two_cost.ranks import Ranks, estimate_rank
+from entrywise.active.two_cost.setting import TwoCost, pays_for
+from entrywise.types import Array, Indices
 
 
 @dataclass(frozen=True)
@@ -59,22 +70,29 @@ class Problem:
 
     def risk(self, d: int, money: float) -> float:
         """Return the expected squared error of an entry with d columns bought and `money` left for entries."""
-        return float(
-            self.risks(np.array([d]), np.array([money]), np.array([self.rank + BIAS]))[0, 0]
-        )
+        ranks = np.array([self.rank + BIAS])
+        return float(self.risks(np.array([d]), np.array([money]), ranks)[0, 0])
 
     def risks(self, d: Indices, money: Array, ranks: Array) -> Array:
         """Return the same for several splits (d and money of shape (l,)) and ranks (p,), shape (p, l)."""
-        m, n = self.m, self.n
-        f = np.clip(money / self.entry_price, 0.0, float(m * n))
-        floor = 1e-12 * self.signal  # exact instruments, to round-off
-        sc2, se2 = (max(v + self.lack, floor) for v in (self.column_variance, self.entry_variance))
+        f = np.clip(money / self.entry_price, 0.0, float(self.m * self.n))
         k = np.asarray(ranks, dtype=np.float64)[:, None]
         free, held = self.fill(np.asarray(d), f, k)
-        t = max(self.signal, 1e-300)
+        row, bought, unbought = self._overlaps(d, free, held, k)
+        share = d / self.n
+        t = max(self.signal, TINY)
+        explained = t * (1 - row * (share * bought + (1 - share) * unbought))
+        return np.asarray(explained + self._unexplained(share, free, held))
+
+    def _overlaps(self, d: Indices, free: Array, held: Array, k: Array) -> tuple[Array, ...]:
+        """Return how far rows, columns bought and columns not bought are known (0..1): the fixed point, each (p, l)."""
+        m, n = self.m, self.n
+        t = max(self.signal, TINY)
         gain = t / k
-        row = bought = unbought = np.full(np.broadcast_shapes(k.shape, d.shape), 0.3)
-        for _ in range(200):
+        floor = EXACT * self.signal
+        sc2, se2 = (max(v + self.lack, floor) for v in (self.column_variance, self.entry_variance))
+        row = bought = unbought = np.full(np.broadcast_shapes(k.shape, d.shape), OVERLAP)
+        for _ in range(FIXED_POINT_ROUNDS):
             before = row
             whole, part = t * (1 - row * bought), t * (1 - row * unbought)
             x = gain * bought * (d / (sc2 + whole) + held * d / m / (se2 + whole))
@@ -85,13 +103,9 @@ class Problem:
             bought = x / (1 + x)
             x = gain * row * free / (se2 + part)
             unbought = x / (1 + x)
-            if float(np.abs(row - before).max()) < 1e-6:
+            if float(np.abs(row - before).max()) < FIXED_POINT_TOL:
                 break
-        share = d / n
-        return np.asarray(
-            t * (1 - row * (share * bought + (1 - share) * unbought))
-            + self._unexplained(share, free, held)
-        )
+        return row, bought, unbought
 
     def _unexplained(self, share: Array, free: Array, held: Array) -> Array:
         """Return what stays of the lack of fit: entries that were seen keep only what their noise leaves."""
@@ -100,10 +114,9 @@ class Problem:
             return np.zeros_like(share)
         column, entry = t2 * sc2 / (t2 + sc2), t2 * se2 / (t2 + se2)
         a, b = np.minimum(held / self.m, 1.0), np.minimum(free / self.m, 1.0)
-        seen = share * (a * min(column, entry) + (1 - a) * column) + (1 - share) * (
-            b * entry + (1 - b) * t2
-        )
-        return np.asarray(seen)
+        in_bought = a * min(column, entry) + (1 - a) * column
+        in_others = b * entry + (1 - b) * t2
+        return np.asarray(share * in_bought + (1 - share) * in_others)
 
     def fill(self, d: Indices, f: Array, ranks: Array) -> tuple[Array, Array]:
         """Return precise cells on each column not bought, and on each column bought, out of f in all."""
@@ -115,19 +128,15 @@ class Problem:
 
     def cap(self, ranks: Array | float | None = None) -> Any:
         """Return the cells after which a column knows as much as one that was bought, but at least 2 (k + 1)."""
-        parity = (
-            self.m
-            * (self.entry_variance + self.lack)
-            / max(self.column_variance + self.lack, 1e-300)
-        )
-        return np.minimum(
-            np.maximum(parity, 2.0 * ((self.rank if ranks is None else ranks) + 1)), self.m
-        )
+        column, entry = self.column_variance + self.lack, self.entry_variance + self.lack
+        parity = self.m * entry / max(column, TINY)
+        k = self.rank if ranks is None else ranks
+        return np.minimum(np.maximum(parity, 2.0 * (k + 1)), self.m)
 
     def split(self, columns: int, money: float, spent: float | None = None) -> Split:
         """Return what to expect of `columns` columns, which cost `spent`, out of `money` in all."""
         left = money - (columns * self.column_price if spent is None else spent)
-        cells = min(int(max(0.0, left) / self.entry_price + 1e-9), self.m * self.n)
+        cells = pays_for(max(0.0, left), self.entry_price, self.m * self.n)
         each = self.fill(np.array([columns]), np.array([float(cells)]), np.array([self.rank]))[0]
         return Split(columns, cells, float(each[0]), math.sqrt(self.risk(columns, left)))
 
@@ -148,20 +157,23 @@ class Problem:
         where entries alone begin to suffice, some of them fail, and a few columns are worth their price.
         """
         left = money - spent
-        most = min(self.n, at_least + int(max(left - paid, 0.0) / self.column_price + 1e-9))
-        near, far = (
-            np.arange(at_least, min(most, at_least + 64) + 1),
-            np.linspace(at_least, most, 97).astype(int),
-        )
-        d = np.unique(np.r_[near, far])
+        d = self._tried(at_least, max(left - paid, 0.0))
         ranks = ranks or Ranks.equally(self.rank)
-        more = BIAS + np.array([-1.0, 0.0, 1.0]) * min(SCATTER / math.sqrt(self.m * self.n), 0.8)
-        risks = self.risks(
-            d, left - (d - at_least) * self.column_price, np.add.outer(ranks.values, more).ravel()
-        )
+        scatter = min(SCATTER / math.sqrt(self.m * self.n), MOST_SCATTER)
+        more = BIAS + np.array([-1.0, 0.0, 1.0]) * scatter
+        each = np.add.outer(ranks.values, more).ravel()
+        risks = self.risks(d, left - (d - at_least) * self.column_price, each)
         risks = risks.reshape(len(ranks.values), len(more), len(d)).mean(axis=1)
-        columns = int(d[(ranks.weights @ np.log(np.maximum(risks, 1e-300))).argmin()])
+        mean = ranks.weights @ np.log(np.maximum(risks, TINY))
+        columns = int(d[mean.argmin()])
         return self.split(columns, money, spent + (columns - at_least) * self.column_price)
+
+    def _tried(self, at_least: int, money: float) -> Indices:
+        """Return the numbers of columns to compare: each of the next ones, and some up to all that can be paid."""
+        most = min(self.n, at_least + pays_for(money, self.column_price, self.n))
+        near = np.arange(at_least, min(most, at_least + NEAR_SPLITS) + 1)
+        far = np.linspace(at_least, most, FAR_SPLITS).astype(int)
+        return np.unique(np.r_[near, far])
 
     def marginal(self, money: float) -> float:
         """Return by how much one more unit of money lowers the expected error."""
@@ -169,12 +181,23 @@ class Problem:
         return max(0.0, (self.best(money).error - self.best(money + step).error) / step)
 
 
+def problem_before(setting: TwoCost, rank: int | None = None) -> Problem:
+    """Return what is known before anything was asked; unknown noises at one, signal of that size."""
+    m, n = setting.m, setting.n
+    column, entry = setting.mean_prices()
+    sc2 = 1.0 if setting.column_noise is None else setting.column_noise**2
+    se2 = sc2 / ASSUMED_RATIO if setting.entry_noise is None else setting.entry_noise**2
+    k = max(1, min(m, n, ASSUMED_RANK if rank is None else rank))
+    signal = max(ASSUMED_SIGNAL * sc2, ASSUMED_SIGNAL * se2, TINY)
+    return Problem(m, n, column, entry, sc2, se2, k, signal)
+
+
 def problem_from_columns(base: Problem, C: Array) -> Problem:
     """Return `base` with rank, signal and lack of fit estimated from the columns held, shape (m, d)."""
     d = C.shape[1]
     k, lack = estimate_rank(C, math.sqrt(base.column_variance))
     spread = float(np.var(C, axis=1, ddof=1).mean()) if d > 1 else float(np.var(C))
-    signal = max(spread - base.column_variance - lack, 1e-3 * spread, 1e-300)
+    signal = max(spread - base.column_variance - lack, WEAKEST_SIGNAL * spread, TINY)
     return replace(base, rank=k, signal=signal, lack=lack)
 
 
@@ -189,21 +212,25 @@ def water_fill(
     count = np.array(had, np.int64)
     free = np.setdiff1d(np.arange(n), held)
     cap = math.ceil(float(problem.cap())) if len(held) else m
-    for targets, most in ((free, cap), (np.arange(n), m)):
-        targets = rng.permutation(targets)
-        while cells > 0 and len(targets):
-            room = most - count[targets]
-            targets, room = targets[room > 0], room[room > 0]
-            if not len(targets):
-                break
-            each = min(cells // len(targets), int(room.min()))
-            if each == 0:
-                count[targets[:cells]] += 1
-                cells = 0
-                break
-            count[targets] += each
-            cells -= each * len(targets)
+    cells = _pour(count, rng.permutation(free), cap, cells)
+    _pour(count, rng.permutation(np.arange(n)), m, cells)
     return count - had
+
+
+def _pour(count: Indices, columns: Indices, most: int, cells: int) -> int:
+    """Add cells to the counts of some columns, evenly, up to `most` each; return how many are left."""
+    while cells > 0:
+        room = most - count[columns]
+        columns, room = columns[room > 0], room[room > 0]
+        if not len(columns):
+            break
+        each = min(cells // len(columns), int(room.min()))
+        if each == 0:
+            count[columns[:cells]] += 1
+            return 0
+        count[columns] += each
+        cells -= each * len(columns)
+    return cells
 
 
 def spread_rows(
@@ -223,11 +250,3 @@ def spread_rows(
         rows.append(pick)
         cols.append(np.full(len(pick), j, np.int64))
     return np.concatenate(rows), np.concatenate(cols)
-
-
-def check_problem(problem: Problem) -> None:
-    """Refuse a problem whose numbers make no sense."""
-    if not 1 <= problem.rank <= min(problem.m, problem.n):
-        raise ParameterError(f"rank must be in 1..{min(problem.m, problem.n)}, got {problem.rank}")
-    if not problem.signal > 0:
-        raise ParameterError(f"signal must be above 0, got {math.sqrt(max(problem.signal, 0.0))}")

@@ -10,7 +10,9 @@ from numbers import Real
 
 import numpy as np
 
-from entrywise.exceptions import ParameterError
+from entrywise.active.two_cost.constants import CELL, CENT, PRICE_POINTS
+from entrywise.exceptions import AnswerError, ParameterError
+from entrywise.linalg.units import ordinary
 from entrywise.queries import Prices
 from entrywise.types import Array, Indices
 
@@ -48,19 +50,24 @@ class TwoCost:
 
     def mean_prices(self) -> tuple[float, float]:
         """Return the mean price of a column and of an entry."""
+        column = float(self.column_prices.mean())
         flat = self.flat_entry_price
-        if flat is None:
-            grid = np.divmod(
-                np.linspace(0, self.m * self.n - 1, min(self.m * self.n, 100_000)).astype(np.int64),
-                self.n,
-            )
-            flat = float(self.entry_prices(*grid).mean())
-        return float(self.column_prices.mean()), flat
+        if flat is not None:
+            return column, flat
+        size = self.m * self.n
+        at = np.linspace(0, size - 1, min(size, PRICE_POINTS)).astype(np.int64)
+        return column, float(self.entry_prices(*np.divmod(at, self.n)).mean())
 
 
 def affordable(prices: Array, money: float) -> int:
     """Return how many of the prices, in order, `money` pays for; round-off far below a cent is forgiven."""
-    return int(np.searchsorted(np.cumsum(prices), money * (1 + 1e-12) + 1e-12, side="right"))
+    forgiven = min(CENT, 1e-6 * float(prices.min(initial=1.0)))  # less where prices are that small
+    return int(np.searchsorted(np.cumsum(prices), money * (1 + CENT) + forgiven, side="right"))
+
+
+def pays_for(money: float, price: float, most: float = math.inf) -> int:
+    """Return how many things of one price `money` pays for, at most `most`."""
+    return int(min(money / price + CELL, most))
 
 
 def filled(table: Array) -> Array:
@@ -75,39 +82,19 @@ def filled(table: Array) -> Array:
 
 
 def read_two_cost(
-    shape: tuple[int, int], prices: Prices, noise: Noise, budget: float, name: str = "noisy_cur"
+    shape: tuple[int, int],
+    prices: Prices,
+    noise: Noise,
+    budget: float,
+    name: str = "noisy_cur",
 ) -> TwoCost:
     """Return the setting, or refuse it in one line."""
-    try:
-        m, n = (int(x) for x in shape)
-    except (TypeError, ValueError):
-        raise ParameterError(f"shape of {name} must be two numbers, got {shape!r}") from None
-    if m < 1 or n < 1:
-        raise ParameterError(f"shape of {name} must be two numbers above 0, got {shape}")
-    if not isinstance(prices, Prices):
-        raise ParameterError(
-            f"prices of {name} must be Prices(column=, entry=), got {type(prices).__name__}"
-        )
-    for mode, other in (("column", "entry"), ("entry", "column")):
-        if mode not in prices.modes:
-            raise ParameterError(
-                f"{name} needs a price for {mode} beside that for {other}; give both"
-            )
-    if not isinstance(budget, Real) or not (math.isfinite(budget) and budget > 0):
-        raise ParameterError(f"budget of {name} must be finite and above 0, got {budget!r}")
+    m, n = _sizes(shape, name)
+    _check_prices(prices, name)
+    _check_budget(budget, name)
     column_noise, entry_noise = _noises(noise, name)
     found = TwoCost(m, n, prices, float(budget), column_noise, entry_noise)
-    column, entry = found.mean_prices()
-    if column > m * entry * (1 + 1e-12):
-        raise ParameterError(
-            f"a column must not cost more than its {m} entries ({m * entry:g}), got {column:g}; buy entries alone, "
-            "with two_phase"
-        )
-    cheapest = min(float(found.column_prices.min()), entry)
-    if budget < cheapest * (1 - 1e-12) and found.flat_entry_price is not None:
-        raise ParameterError(
-            f"budget of {name} must pay for one entry or column ({cheapest:g}), got {budget:g}"
-        )
+    _check_bargain(found, name)
     if column_noise is not None and entry_noise is not None and column_noise < entry_noise:
         warnings.warn(
             f"noise of columns ({column_noise:g}) is below that of entries ({entry_noise:g}): columns dominate, "
@@ -117,22 +104,90 @@ def read_two_cost(
     return found
 
 
+def _sizes(shape: tuple[int, int], name: str) -> tuple[int, int]:
+    try:
+        m, n = (int(x) for x in shape)
+    except (TypeError, ValueError):
+        raise ParameterError(f"shape of {name} must be two numbers, got {shape!r}") from None
+    if m < 1 or n < 1:
+        raise ParameterError(f"shape of {name} must be two numbers above 0, got {shape}")
+    return m, n
+
+
+def _check_prices(prices: Prices, name: str) -> None:
+    if not isinstance(prices, Prices):
+        raise ParameterError(
+            f"prices of {name} must be Prices(column=, entry=), got {type(prices).__name__}"
+        )
+    for mode, other in (("column", "entry"), ("entry", "column")):
+        if mode not in prices.modes:
+            raise ParameterError(
+                f"{name} needs a price for {mode} beside that for {other}; give both"
+            )
+
+
+def _check_budget(budget: float, name: str) -> None:
+    if not isinstance(budget, Real) or not (math.isfinite(budget) and budget > 0):
+        raise ParameterError(f"budget of {name} must be finite and above 0, got {budget!r}")
+    check_ordinary(budget, f"budget of {name}", "count money in another unit")
+
+
+def _check_bargain(setting: TwoCost, name: str) -> None:
+    """Refuse prices at which one of the instruments is of no use, or nothing can be paid."""
+    column, entry = setting.mean_prices()
+    m, budget = setting.m, setting.budget
+    for mode, price in (("column", column), ("entry", entry)):
+        check_ordinary(price, f"price of {mode}", "count money in another unit")
+    if column > m * entry * (1 + CENT):
+        raise ParameterError(
+            f"a column must not cost more than its {m} entries ({m * entry:g}), got {column:g}; buy entries alone, "
+            "with two_phase"
+        )
+    cheapest = min(float(setting.column_prices.min()), entry)
+    if budget < cheapest * (1 - CENT) and setting.flat_entry_price is not None:
+        raise ParameterError(
+            f"budget of {name} must pay for one entry or column ({cheapest:g}), got {budget:g}"
+        )
+
+
 def _noises(noise: Noise, name: str) -> tuple[float | None, float | None]:
+    """Return the standard deviations of columns and entries, None where unknown."""
     if noise is None:
         return None, None
-    if isinstance(noise, Mapping):
-        strange = set(noise) - {"column", "entry"}
-        if strange:
-            raise ParameterError(
-                f"noise of {name} has keys column and entry, got {', '.join(sorted(map(str, strange)))}"
-            )
-        given = (noise.get("column"), noise.get("entry"))
-    else:
-        given = (noise, noise)
-    for mode, sd in zip(("column", "entry"), given, strict=True):
-        if sd is not None and not (isinstance(sd, Real) and math.isfinite(sd) and sd >= 0):
-            raise ParameterError(
-                f"noise of {mode} is a standard deviation, finite and not below 0, got {sd!r}"
-            )
-    column, entry = (None if sd is None else float(sd) for sd in given)
-    return column, entry
+    if not isinstance(noise, Mapping):
+        sd = _deviation(noise, "column")
+        return sd, sd
+    strange = set(noise) - {"column", "entry"}
+    if strange:
+        raise ParameterError(
+            f"noise of {name} has keys column and entry, got {', '.join(sorted(map(str, strange)))}"
+        )
+    return _deviation(noise.get("column"), "column"), _deviation(noise.get("entry"), "entry")
+
+
+def _deviation(sd: float | None, mode: str) -> float | None:
+    if sd is None:
+        return None
+    if not (isinstance(sd, Real) and math.isfinite(sd) and sd >= 0):
+        raise ParameterError(
+            f"noise of {mode} is a standard deviation, finite and not below 0, got {sd!r}"
+        )
+    if sd > 0:
+        check_ordinary(sd, f"noise of {mode}", "count the answers in another unit, or say 0")
+    return float(sd)
+
+
+def check_ordinary(number: float, what: str, mend: str) -> None:
+    """Refuse a number above 0 whose square or quotient may leave floating point."""
+    if not ordinary(number):
+        raise ParameterError(f"{what} must be between 1e-100 and 1e100, got {number:g}; {mend}")
+
+
+def check_size(left: Array, right: Array) -> None:
+    """Refuse factors whose product may leave floating point."""
+    with np.errstate(over="ignore"):
+        most = np.abs(left).max(initial=0.0) * np.abs(right).sum(axis=1).max(initial=0.0)
+    if not np.isfinite(most):
+        raise AnswerError(
+            "the completed matrix must stay below 1e308, these answers lead beyond; count them in another unit"
+        )

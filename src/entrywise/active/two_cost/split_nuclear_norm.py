@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.active.two_cost.setting import Noise, affordable, read_two_cost
+from entrywise.active.two_cost.constants import SPLIT_STEP, SPLIT_TOL
+from entrywise.active.two_cost.setting import (
+    Noise,
+    TwoCost,
+    affordable,
+    check_size,
+    read_two_cost,
+)
 from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.linalg.units import in_unit, out_of_unit, unit_of
 from entrywise.queries import Asking, Batch, Prices, plan
 from entrywise.results import LowRank
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
 
 
 @plan(tolerates_failed=True)
@@ -25,7 +31,7 @@ def split_nuclear_norm(
     factors: tuple[float, float] = (1.0, 1.0),
     scattered: bool = False,
     center: bool = True,
-    sweeps: int = 300,
+    max_sweeps: int = 300,
     rng: Seed = None,
 ) -> Asking[LowRank]:
     r"""Complete a matrix from noisy columns and precise rows by the smallest nuclear norm that fits both.
@@ -48,7 +54,7 @@ def split_nuclear_norm(
         Scatter the precise entries over the matrix instead of buying whole rows.
     center : bool
         Subtract the mean of what was seen before completing. The paper does not.
-    sweeps : int
+    max_sweeps : int
         Douglas-Rachford steps, one SVD each; they end early when the iterate stands still.
     rng : int or Generator
 
@@ -75,18 +81,9 @@ def split_nuclear_norm(
     """
     setting = read_two_cost(shape, prices, noise, budget, "split_nuclear_norm")
     m, n = setting.m, setting.n
-    if setting.column_noise is None or setting.entry_noise is None:
-        raise ParameterError(
-            "split_nuclear_norm must know both noises; give noise={'column': sd, 'entry': sd}"
-        )
-    if not 0 <= columns <= n:
-        raise ParameterError(f"columns of split_nuclear_norm must be in 0..{n}, got {columns}")
-    if len(factors) != 2 or not all(np.isfinite(c) and c >= 0 for c in factors):
-        raise ParameterError(
-            f"factors of split_nuclear_norm must be two numbers, not below 0, got {factors}"
-        )
-    generator = cast(np.random.Generator, rng)
-    J = generator.choice(n, columns, replace=False)
+    noises = _check(setting, columns, factors)
+    draws = generator(rng)
+    J = draws.choice(n, columns, replace=False)
     left = budget - float(setting.column_prices[J].sum())
     if left < 0:
         raise ParameterError(
@@ -96,11 +93,10 @@ def split_nuclear_norm(
     report = {"columns": 0, "cells": 0}
     try:
         if columns:
-            _note(Y, of, Batch.whole_columns(J, m), (yield Batch.whole_columns(J, m)), 1)
+            batch = Batch.whole_columns(J, m)
+            _note(Y, of, batch, (yield batch), 1)
             report["columns"] = columns
-        at = generator.permutation(m * n) if scattered else _by_rows(generator.permutation(m), n)
-        few = affordable(setting.entry_prices(*np.divmod(at, n)), left)
-        batch = Batch.entries(*np.divmod(at[: few if scattered else few - few % n], n))
+        batch = _precise(setting, left, scattered, draws)
         if len(batch):
             _note(Y, of, batch, (yield batch), 2)
             report["cells"] = len(batch)
@@ -109,20 +105,47 @@ def split_nuclear_norm(
         status = "exhausted"
     if not of.any():
         return LowRank(np.zeros((m, 0)), np.zeros((n, 0)), status=status, report=report)
+    unit = unit_of(Y)
+    Y = in_unit(Y, unit)
     mean = float(Y[of > 0].mean()) if center else 0.0
     radius = [
-        float(np.sqrt(c * np.sum(of == mark))) * sd
-        for mark, c, sd in (
-            (1, factors[0], setting.column_noise),
-            (2, factors[1], setting.entry_noise),
-        )
+        float(np.sqrt(factor * np.sum(of == mark))) * (sd / unit)
+        for mark, factor, sd in zip((1, 2), factors, noises, strict=True)
     ]
-    U, V, done = least_nuclear_norm(Y - mean, of, radius, sweeps)
-    return LowRank(U, V, offset=mean, status=status, report={**report, "sweeps": done})
+    U, V, report["sweeps"] = least_nuclear_norm(Y - mean, of, radius, max_sweeps)
+    U = out_of_unit(U, unit)
+    check_size(U, V)
+    return LowRank(U, V, offset=mean * unit, status=status, report=report)
+
+
+def _check(setting: TwoCost, columns: int, factors: tuple[float, float]) -> tuple[float, float]:
+    """Return the noises of columns and entries, or refuse what cannot be solved."""
+    if setting.column_noise is None or setting.entry_noise is None:
+        raise ParameterError(
+            "split_nuclear_norm must know both noises; give noise={'column': sd, 'entry': sd}"
+        )
+    if not 0 <= columns <= setting.n:
+        raise ParameterError(
+            f"columns of split_nuclear_norm must be in 0..{setting.n}, got {columns}"
+        )
+    if len(factors) != 2 or not all(np.isfinite(c) and c >= 0 for c in factors):
+        raise ParameterError(
+            f"factors of split_nuclear_norm must be two numbers, not below 0, got {factors}"
+        )
+    return setting.column_noise, setting.entry_noise
+
+
+def _precise(setting: TwoCost, money: float, scattered: bool, rng: np.random.Generator) -> Batch:
+    """Return the precise entries that `money` pays for: whole rows, or scattered ones."""
+    m, n = setting.m, setting.n
+    at = rng.permutation(m * n) if scattered else _by_rows(rng.permutation(m), n)
+    few = affordable(setting.entry_prices(*np.divmod(at, n)), money)
+    whole = few if scattered else few - few % n
+    return Batch.entries(*np.divmod(at[:whole], n))
 
 
 def least_nuclear_norm(
-    Y: Array, of: NDArray[np.int8], radius: list[float], sweeps: int
+    Y: Array, of: NDArray[np.int8], radius: list[float], max_sweeps: int
 ) -> tuple[Array, Array, int]:
     """Return factors of the smallest nuclear norm within balls around what was seen, by Douglas-Rachford splitting.
 
@@ -133,9 +156,9 @@ def least_nuclear_norm(
     size = float(np.linalg.norm(X))
     if size == 0.0:
         return np.zeros((len(Y), 0)), np.zeros((Y.shape[1], 0)), 0
-    step = 0.1 * float(np.linalg.norm(X, 2))
+    step = SPLIT_STEP * float(np.linalg.norm(X, 2))
     U, V = np.zeros((len(Y), 0)), np.zeros((Y.shape[1], 0))
-    for sweep in range(1, sweeps + 1):
+    for sweep in range(1, max_sweeps + 1):
         U, V = _shrink(X, step)
         Z = U @ V.T
         W = 2 * Z - X
@@ -145,9 +168,9 @@ def least_nuclear_norm(
             if norm > r:
                 W[mask] = Y[mask] + off * (r / norm)
         X = X + W - Z
-        if float(np.linalg.norm(W - Z)) < 1e-4 * size:
+        if float(np.linalg.norm(W - Z)) < SPLIT_TOL * size:
             return U, V, sweep
-    return U, V, sweeps
+    return U, V, max_sweeps
 
 
 def _shrink(X: Array, by: float) -> tuple[Array, Array]:

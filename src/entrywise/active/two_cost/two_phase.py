@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
-from entrywise.active.two_cost.setting import affordable
+from entrywise.active.two_cost.constants import DENSE_SIDE, LEAST_RATE, NUCLEAR_GAP, TINY
+from entrywise.active.two_cost.setting import affordable, check_size
 from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.linalg.units import in_unit, out_of_unit, unit_of
 from entrywise.observations import Observations
 from entrywise.passive.nuclear_norm import nuclear_norm
 from entrywise.passive.soft_impute import soft_impute
 from entrywise.queries import Asking, Batch, Prices, plan
 from entrywise.results import LowRank
-from entrywise.types import Array, Indices, Seed
-
-WIDE = 300  # smaller side beyond which a given penalty is solved from factors instead of dense SVDs
+from entrywise.types import Array, Indices, Seed, generator
 
 
 @plan(tolerates_failed=True)
@@ -28,7 +26,7 @@ def two_phase(
     share: float = 0.5,
     penalty: float | None = None,
     center: bool = True,
-    sweeps: int = 2000,
+    max_sweeps: int = 2000,
     rng: Seed = None,
 ) -> Asking[LowRank]:
     r"""Complete a matrix by nuclear-norm minimisation from entries drawn by estimated leverage scores.
@@ -52,7 +50,7 @@ def two_phase(
         Penalty of the nuclear norm; chosen on held-out entries by default.
     center : bool
         Subtract the mean before completing. The paper does not.
-    sweeps : int
+    max_sweeps : int
         Most SVDs of the nuclear-norm solver.
     rng : int or Generator
 
@@ -76,17 +74,10 @@ def two_phase(
     (360.0, True)
     """
     m, n = (int(x) for x in shape)
-    if m < 1 or n < 1 or not 1 <= rank <= min(m, n):
-        raise ParameterError(
-            f"two_phase takes a shape above 0 and a rank in 1..min(shape), got {shape} and {rank}"
-        )
-    if not 0 < share <= 1:
-        raise ParameterError(f"share of two_phase must be above 0 and at most 1, got {share}")
-    if not (np.isfinite(budget) and budget > 0):
-        raise ParameterError(f"budget of two_phase must be finite and above 0, got {budget}")
-    generator = cast(np.random.Generator, rng)
+    _check(m, n, rank, share, budget)
+    draws = generator(rng)
     prices = Prices() if prices is None else prices
-    order = generator.permutation(m * n)
+    order = draws.permutation(m * n)
     cost = prices.of("entry", *np.divmod(order, n))
     first = order[: affordable(cost, share * budget)]
     if not len(first):
@@ -98,7 +89,7 @@ def two_phase(
         answers = yield Batch.entries(*np.divmod(first, n))
         at, y = _more(at, y, first, answers)
         left = budget - float(cost[: len(first)].sum())
-        second = _draw(_scores(at, y, (m, n), rank), first, generator)
+        second = _draw(_scores(at, y, (m, n), rank), first, draws)
         second = second[: affordable(prices.of("entry", *np.divmod(second, n)), left)]
         if len(second):
             answers = yield Batch.entries(*np.divmod(second, n))
@@ -108,21 +99,39 @@ def two_phase(
         status = "exhausted"
     if len(y) < 2:
         return LowRank(np.zeros((m, 0)), np.zeros((n, 0)), offset=float(y.sum()), status=status)
+    unit = unit_of(y)
+    y = in_unit(y, unit)
     mean = float(y.mean()) if center else 0.0
-    seen = Observations.from_triplets(*np.divmod(at, n), y - mean, (m, n))
     found = None
     if np.any(y != mean):
-        if penalty is None or min(m, n) <= WIDE:
-            found = nuclear_norm(seen, penalty=penalty, sweeps=sweeps, gap=1e-5)
-        else:  # the same minimiser without a dense SVD a step
-            found = soft_impute(seen, penalty, center="none", sweeps=sweeps)
-    U, V = (np.zeros((m, 0)), np.zeros((n, 0))) if found is None else (found.left, found.right)
-    report = {
-        "first": len(first),
-        "cells": len(y),
-        "penalty": None if found is None else found.report["penalty"],
-    }
-    return LowRank(U, V, offset=mean, status=status, report=report)
+        seen = Observations.from_triplets(*np.divmod(at, n), y - mean, (m, n))
+        found = _completed(seen, None if penalty is None else penalty / unit, max_sweeps)
+    report = {"first": len(first), "cells": len(y), "penalty": None}
+    U, V = np.zeros((m, 0)), np.zeros((n, 0))
+    if found is not None:
+        U, V = out_of_unit(found.left, unit), found.right
+        report["penalty"] = found.report["penalty"] * unit
+    check_size(U, V)
+    return LowRank(U, V, offset=mean * unit, status=status, report=report)
+
+
+def _check(m: int, n: int, rank: int, share: float, budget: float) -> None:
+    if m < 1 or n < 1 or not 1 <= rank <= min(m, n):
+        raise ParameterError(
+            f"two_phase takes a shape above 0 and a rank in 1..min(shape), got {(m, n)} and {rank}"
+        )
+    if not 0 < share <= 1:
+        raise ParameterError(f"share of two_phase must be above 0 and at most 1, got {share}")
+    if not (np.isfinite(budget) and budget > 0):
+        raise ParameterError(f"budget of two_phase must be finite and above 0, got {budget}")
+
+
+def _completed(seen: Observations, penalty: float | None, max_sweeps: int) -> LowRank:
+    """Return the completion of smallest nuclear norm; from factors where a penalty is given and the matrix is wide."""
+    if penalty is None or min(seen.shape) <= DENSE_SIDE:
+        return nuclear_norm(seen, penalty=penalty, max_sweeps=max_sweeps, tol=NUCLEAR_GAP)
+    # the same minimiser without a dense SVD a step
+    return soft_impute(seen, penalty, center="none", max_sweeps=max_sweeps)
 
 
 def _more(at: Indices, y: Array, asked: Indices, answers: Array) -> tuple[Indices, Array]:
@@ -133,7 +142,7 @@ def _more(at: Indices, y: Array, asked: Indices, answers: Array) -> tuple[Indice
 def _scores(at: Indices, y: Array, shape: tuple[int, int], rank: int) -> Array:
     """Return what the probability of each entry is proportional to, shape (m n,)."""
     X = np.zeros(shape)
-    X.ravel()[at] = y
+    X.ravel()[at] = y / unit_of(y)
     U, _, Vt = np.linalg.svd(X, full_matrices=False)
     rows, cols = np.sum(U[:, :rank] ** 2, axis=1), np.sum(Vt[:rank] ** 2, axis=0)
     return np.asarray(rows[:, None] + cols[None, :]).ravel()
@@ -141,7 +150,7 @@ def _scores(at: Indices, y: Array, shape: tuple[int, int], rank: int) -> Array:
 
 def _draw(scores: Array, taken: Indices, rng: np.random.Generator) -> Indices:
     """Return all other entries in an order drawn by their scores, without replacement (exponential races)."""
-    rate = np.maximum(scores, 1e-12 * float(scores.max(initial=0.0)) + 1e-300)
+    rate = np.maximum(scores, LEAST_RATE * float(scores.max(initial=0.0)) + TINY)
     time = rng.exponential(size=len(rate)) / rate
     time[taken] = np.inf
     return np.argsort(time, kind="stable")[: len(rate) - len(taken)].astype(np.int64)

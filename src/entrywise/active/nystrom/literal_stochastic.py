@@ -1,7 +1,6 @@
 """S-MCANS as its paper writes it: successive elimination on principal submatrices, then m1 and m2 repetitions.
 
-It proves what it promises and costs accordingly; :func:`~entrywise.active.stochastic_nystrom` runs it when
-``epsilon`` is given.
+It proves what it promises and costs accordingly. For work, take :func:`~entrywise.active.stochastic_nystrom`.
 """
 
 from __future__ import annotations
@@ -14,58 +13,94 @@ import numpy as np
 from entrywise.active.pairs.tally import Tally, pull
 from entrywise.bounds.active_psd import constants, nystrom_queries, repetitions
 from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.queries import Asking, Checkpoint
+from entrywise.queries import Asking, Checkpoint, Prices, plan
 from entrywise.results import Certificate, PSDFactor
-from entrywise.types import Array, Indices
+from entrywise.types import Array, Indices, Seed, generator
 
 STRIDE = 1.02  # rounds are tested at growing distances: fewer tests, the same union bound
+SMALLEST = 1e-12  # share of the largest eigenvalue of W below which one cannot be inverted
+SAFE = 1e-3  # the same where C1 and C2 are estimated from a few answers
 
 
-def literal(
+@plan(symmetric=True, fresh=True, tolerates_failed=True)
+def literal_stochastic_nystrom(
     n: int,
-    rank: int,
+    prices: Prices | None = None,
+    *,
+    rank: int = 4,
     epsilon: float,
-    delta: float,
-    theta: float | None,
-    noise: float | None,
-    ask_diagonal: bool,
-    rng: np.random.Generator,
-    resume: Checkpoint | None,
+    delta: float = 0.05,
+    theta: float | None = None,
+    budget: float | None = None,
+    rng: Seed = None,
+    resume: Checkpoint | None = None,
 ) -> Asking[PSDFactor]:
-    """Run Algorithm 4.1 with m1, m2 of equations (3) and (4); its lines in the margin."""
-    if noise is not None or not ask_diagonal:
+    r"""Complete an unknown PSD matrix of chances by S-MCANS as printed.
+
+    .. math:: \Pr(\max_{ij} |\hat L_{ij} - L_{ij}| \le \epsilon) \ge 1 - \delta, \qquad y \sim \mathrm{Bern}(L_{ij})
+
+    Parameters
+    ----------
+    n : int
+        Side K of the matrix.
+    prices : Prices, optional
+        Price of an entry, one number.
+    rank : int
+        The paper's r.
+    epsilon, delta : float
+        With probability 1 - `delta` every entry is within `epsilon`.
+    theta : float, optional
+        One number in place of the constants C1 and C2; estimated from the answers otherwise.
+    budget : float, optional
+        Ends it early, with the Nyström extension of what was measured by then and no promise.
+    rng : int or Generator
+
+    Returns
+    -------
+    PSDFactor
+        ``factor`` of shape (n, k) and the chosen columns as ``pivots``.
+
+    Notes
+    -----
+    A warning tells what it costs at least: millions of measurements where
+    :func:`~entrywise.active.stochastic_nystrom` takes thousands.
+
+    References
+    ----------
+    .. [BGN17] Bhargava, Ganti, Nowak, *Active Positive Semidefinite Matrix Completion*, AISTATS 2017,
+       Algorithms 4.1 and 4.2, equations (3) and (4), Theorem 4.3.
+    """
+    if n < 1:
+        raise ParameterError(f"n of literal_stochastic_nystrom must be at least 1, got {n}")
+    if not 1 <= rank <= n:
+        raise ParameterError(f"rank of literal_stochastic_nystrom must be in 1..{n}, got {rank}")
+    if not 0 < delta < 1:
         raise ParameterError(
-            "epsilon is for coins with a diagonal that can be asked; leave noise and ask_diagonal alone"
+            f"delta of literal_stochastic_nystrom must be between 0 and 1, got {delta}"
         )
-    if rank > n:
-        raise ParameterError(f"rank must be in 1..{n}, got {rank}")
     least = nystrom_queries(n, rank, repetitions(n, rank, epsilon, delta, theta=theta))
     if resume is None:
         warnings.warn(
             f"the theorem's version needs at least {least:.2g} measurements, selection of columns not counted; "
-            "give budget= and no epsilon for the version that ends",
+            "stochastic_nystrom with a budget is the version that ends",
             UserWarning,
             stacklevel=2,
         )
+    draws = generator(rng) if resume is None else resume.generator()
     tally = Tally(n, bounded=True)
     chosen = np.zeros(1, np.int64)  # 1
     if resume is not None:
         tally.restore(resume.arrays)
         chosen = np.array(resume.arrays["chosen"], np.int64)
-    assumes = (
-        "the matrix is PSD of this rank",
-        "answers are independent coins",
-        "theta is large enough",
-    )
     promise: tuple[Certificate, ...] = ()
     status = "finished"
     try:
         while len(chosen) < rank:  # 3
-            yield Checkpoint(tally.arrays() | {"chosen": chosen}, rng)
-            others = np.setdiff1d(np.arange(n), chosen)
+            yield Checkpoint(tally.arrays() | {"chosen": chosen}, draws)
+            others = np.setdiff1d(np.arange(n), chosen)  # 2, 4
             best = yield from eliminate_submatrices(tally, chosen, others, delta / (2 * rank))  # 5
             chosen = np.append(chosen, best)  # 6
-        yield Checkpoint(tally.arrays() | {"chosen": chosen}, rng)
+        yield Checkpoint(tally.arrays() | {"chosen": chosen}, draws)
         yield from _top_up(tally, *_grid(np.arange(n), chosen), 1)
         of = None
         if theta is None:
@@ -73,21 +108,34 @@ def literal(
             of = constants(C, _safe(W))
         m1, m2 = repetitions(n, rank, epsilon, delta, theta=theta, of=of)
         yield from _top_up(tally, *_grid(chosen, chosen), m2)  # 8
-        yield from _top_up(tally, *_grid(np.arange(n), chosen), m1)
-        words = f"largest error of an entry, with probability {1 - delta:g}"
-        promise = (Certificate(words, epsilon, assumes, (), vacuous=epsilon >= 1.0),)
+        yield from _top_up(tally, *_grid(np.arange(n), chosen), m1)  # 8
+        promise = (_promise(epsilon, delta),)
     except Exhausted:
         status = "exhausted"
     C, W, measured = _estimates(tally, chosen)
-    if not measured:
-        return PSDFactor(
-            np.zeros((n, rank)), chosen, status=status, report={"measurements": tally.asked}
-        )
-    values, vectors = np.linalg.eigh(W)
-    keep = values > 1e-12 * max(float(values.max()), 1e-300)
-    F = C @ (vectors[:, keep] / np.sqrt(values[keep]))
     report = {"measurements": tally.asked, "forecast": float(least)}
+    F = _extension(C, W) if measured else np.zeros((n, rank))
     return PSDFactor(F, chosen, certificates=promise, status=status, report=report)
+
+
+def _promise(epsilon: float, delta: float) -> Certificate:
+    return Certificate(
+        f"largest error of an entry, with probability {1 - delta:g}",
+        epsilon,
+        (
+            "the matrix is PSD of this rank",
+            "answers are independent coins",
+            "theta is large enough",
+        ),
+        vacuous=epsilon >= 1.0,
+    )
+
+
+def _extension(C: Array, W: Array) -> Array:
+    """Return F with F F' = C W^+ C', the Nyström extension."""
+    values, vectors = np.linalg.eigh(W)
+    keep = values > SMALLEST * max(float(values.max()), 1e-300)
+    return np.asarray(C @ (vectors[:, keep] / np.sqrt(values[keep])))
 
 
 def eliminate_submatrices(
@@ -101,20 +149,17 @@ def eliminate_submatrices(
     a, b = np.triu_indices(len(chosen))
     while len(S) > 1:  # 3
         stride = max(1, int(t * (STRIDE - 1.0)))
-        rows = np.concatenate([chosen[a], np.repeat(S, p)])
-        cols = np.concatenate(
-            [chosen[b], np.column_stack([np.tile(chosen, (len(S), 1)), S]).ravel()]
-        )
-        yield from pull(tally, rows, cols, np.full(len(rows), stride))  # 2, 9
-        t += stride
-        log = math.log(2 * p * math.pi**2 * arms * t * t / (6 * delta))  # 4
         index = np.column_stack([np.tile(chosen, (len(S), 1)), S])  # (arms, p)
+        rows = np.concatenate([chosen[a], np.repeat(S, p)])
+        cols = np.concatenate([chosen[b], index.ravel()])
+        yield from pull(tally, rows, cols, np.full(len(rows), stride))  # 2, 9
+        t += stride  # 8
+        log = math.log(2 * p * math.pi**2 * arms * t * t / (6 * delta))  # 4
         count, total = tally.look(index[:, :, None], index[:, None, :])
         count = np.maximum(count, 1.0)
         sigma = np.linalg.svd(total / count, compute_uv=False)[:, -1]  # 5
-        alpha = 2 * log / (3 * count.min(axis=(1, 2))) + np.sqrt(
-            0.5 * log * (1.0 / count).sum(axis=(1, 2))
-        )  # 6
+        bernstein = 2 * log / (3 * count.min(axis=(1, 2)))
+        alpha = bernstein + np.sqrt(0.5 * log * (1.0 / count).sum(axis=(1, 2)))  # 6
         best = int(np.argmax(sigma))
         S = S[sigma[best] - sigma < alpha[best] + alpha]  # 7
     return int(S[0])  # 11
@@ -144,6 +189,5 @@ def _estimates(tally: Tally, chosen: Indices) -> tuple[Array, Array, bool]:
 def _safe(W: Array) -> Array:
     """Return W with its eigenvalues no smaller than a thousandth of the largest: C1 and C2 need an inverse."""
     values, vectors = np.linalg.eigh(W)
-    return np.asarray(
-        (vectors * np.maximum(values, 1e-3 * max(float(values.max()), 1e-3))) @ vectors.T
-    )
+    least = SAFE * max(float(values.max()), SAFE)
+    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)

@@ -100,7 +100,7 @@ def movielens(rank: int = 10, movies: int | None = None) -> Array:
     seen = Observations.from_triplets(
         items, users, values, (int(items.max()) + 1, int(users.max()) + 1)
     )
-    return iterative_svd(seen, rank, sweeps=100).to_dense()
+    return iterative_svd(seen, rank, max_sweeps=100).to_dense()
 
 
 def error(X: Array, A: Array) -> float:
@@ -158,7 +158,12 @@ def _split(c: Contest, A: Array, seed: int, setting: tuple[int, float, bool]) ->
     sweeps = 300 if A.size <= SMALL else 50
     given = _common(c, A, seed)
     return split_nuclear_norm(
-        columns=d, noise=c.noise, factors=(factor, factor), center=center, sweeps=sweeps, **given
+        columns=d,
+        noise=c.noise,
+        factors=(factor, factor),
+        center=center,
+        max_sweeps=sweeps,
+        **given,
     )
 
 
@@ -171,13 +176,13 @@ def _entries(c: Contest, A: Array, seed: int, setting: tuple[float, float | None
     given = _common(c, A, seed)
     sweeps = 2000 if A.size <= SMALL else 100
     return two_phase(
-        share=share, rank=c.rank, penalty=penalty, center=center, sweeps=sweeps, **given
+        share=share, rank=c.rank, penalty=penalty, center=center, max_sweeps=sweeps, **given
     )
 
 
 METHODS: dict[str, Method] = {
-    "nCUR": _literal,
-    "nCUR, authors' code": _code,
+    "literal_noisy_cur": _literal,
+    "literal_noisy_cur, authors' code": _code,
     "CUR+": _cur_plus,
     "NNs": _split,
     "NNa": _entries,

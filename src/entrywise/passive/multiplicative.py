@@ -1,0 +1,532 @@
+r"""A rank-one matrix from products: the result that knows what it cannot know, and the fit that all methods share.
+
+Known entries link rows and columns. Where no chain of known entries links a row to a column, their entry is
+not determined by the data, and is NaN here. Where one does, the effective resistance between the two says how
+far noise reaches it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from entrywise.bounds.rank_one import Sensitivity
+from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
+from entrywise.linalg.laplacian import Laplacian
+from entrywise.observations import Observations
+from entrywise.passive.connecting_entries import connecting_entries
+from entrywise.results import Certificate, Interval, LowRank
+from entrywise.types import Array, Indices
+
+SHOWN = 100  # entries listed in a report
+SHARPEST = 1e-8  # least noise of an entry, relative to the largest: more would drown the others
+TINY = 1e-140  # least size of an entry in a weight: its square is still a normal number
+FLAT = 1e-200  # share of the largest weight below which an entry no longer steers a step
+ROUND_OFF = 1e-28  # share of the sum of squares that counts as nothing: (100 eps)^2, or so
+STEPS = (1.0, 0.5, 0.25, 0.1)  # lengths that a Gauss-Newton step tries
+ORDINARY = (1e-100, 1e100)  # sizes whose squares need no care
+SPAN = 1e100  # how far apart entries, and noise, may lie: their squares stand in one system
+
+
+def _none() -> Indices:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankOne(LowRank):
+    r"""A completed matrix :math:`\hat A = x y^\top` with one gauge in each connected component.
+
+    Parameters
+    ----------
+    row_component, col_component : ndarray of int64 of shape (m,) and (n,)
+        Entry (i, j) is determined where they agree, and NaN elsewhere.
+    seen_rows, seen_cols : ndarray of int64 of shape (t,)
+        The entries that the fit used.
+    precision : ndarray of shape (t,)
+        Inverse noise variance of each, up to the factor ``sigma**2``.
+    sigma : float
+        Noise: estimated from the residuals; where the observations came with theirs 1, or a power of two where entries
+        lie beyond 1e-100..1e100; NaN when neither can be had.
+    degrees : float
+        Degrees of freedom of `sigma`, infinite when it is known; 0 when there are none left.
+
+    Examples
+    --------
+    >>> from entrywise.passive import rank_one
+    >>> nan = float("nan")
+    >>> found = rank_one(Observations.from_dense([[1, 2, nan], [3, nan, nan], [nan, nan, 5]]))
+    >>> found.to_dense().round(12)
+    array([[ 1.,  2., nan],
+           [ 3.,  6., nan],
+           [nan, nan,  5.]])
+    """
+
+    row_component: Indices = field(default_factory=_none)
+    col_component: Indices = field(default_factory=_none)
+    seen_rows: Indices = field(default_factory=_none)
+    seen_cols: Indices = field(default_factory=_none)
+    precision: Array = field(default_factory=lambda: np.zeros(0))
+    sigma: float = np.nan
+    degrees: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not len(self.row_component):
+            object.__setattr__(self, "row_component", np.zeros(self.shape[0], np.int64))
+            object.__setattr__(self, "col_component", np.zeros(self.shape[1], np.int64))
+
+    @property
+    def components(self) -> int:
+        """How many parts the lines fall into that cannot be compared with each other."""
+        return len(np.unique(np.r_[self.row_component, self.col_component]))
+
+    def identifiable(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:
+        """Tell which entries the known ones determine."""
+        i, j = self._where(rows, cols)
+        return np.asarray(self.row_component[i] == self.col_component[j])
+
+    def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return the completed entries at (rows, cols), NaN where nothing determines them."""
+        i, j = self._where(rows, cols)
+        with np.errstate(over="ignore"):  # across components, where it does not matter
+            found = self.left[i, 0] * self.right[j, 0]
+        return np.where(self.row_component[i] == self.col_component[j], found, np.nan)
+
+    def to_dense(self) -> Array:
+        """Return the whole matrix as an array of shape (m, n), NaN where nothing determines it."""
+        m, n = self.shape
+        return self.entries(np.arange(m)[:, None], np.arange(n)[None, :])
+
+    def scaled(self, unit: float) -> LowRank:
+        """Return the matrix times `unit`, its noise with it; see :meth:`LowRank.scaled`."""
+        return replace(super().scaled(unit), sigma=self.sigma * unit)  # type: ignore[call-arg]
+
+    def __matmul__(self, x: ArrayLike) -> Array:
+        """Return A x; NaN in rows that would need an undetermined entry."""
+        X = np.asarray(x, np.float64)
+        flat = X.reshape(len(X), -1)
+        count = _parts(self.row_component, self.col_component)
+        sums = np.zeros((count, flat.shape[1]))
+        used = np.zeros((count, flat.shape[1]))
+        live = np.isfinite(self.right[:, 0])
+        np.add.at(sums, self.col_component[live], self.right[live] * flat[live])
+        np.add.at(used, self.col_component, flat != 0)
+        found = self.left * sums[self.row_component]
+        found[used[self.row_component] < used.sum(axis=0)] = np.nan
+        return np.asarray(found.reshape(len(self.left), *X.shape[1:]))
+
+    @cached_property
+    def _scaled(self) -> tuple[Array, Array]:
+        """The factors, divided by a power of two where squares of entries would not be numbers."""
+        root = np.sqrt(unit_of(_largest(self.left) * _largest(self.right)))
+        return self.left[:, 0] / root, self.right[:, 0] / root
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """How disturbances of the known entries reach the others; the scale of the factors does not matter."""
+        return Sensitivity(self.seen_rows, self.seen_cols, *self._scaled, self.precision)
+
+    def variance(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        r"""Return the variance of the estimate, :math:`\sigma^2 \hat A_{ij}^2 R_{ij}`, NaN where nothing determines it.
+
+        Entries of lines that are zero have that of the line's own least-squares fit.
+        """
+        return np.asarray(self.sigma**2 * self._spread(rows, cols))
+
+    def _spread(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return the variance of the estimate for each unit of noise variance."""
+        i, j = self._where(rows, cols)
+        x, y = self._scaled
+        A = np.where(self.identifiable(i, j), x[i] * y[j], np.nan)
+        found = np.full(A.shape, np.nan)
+        usual = np.isfinite(A) & (A != 0)
+        if usual.any():
+            found[usual] = A[usual] ** 2 * self.sensitivity.resistances(i[usual], j[usual])
+        zero = A == 0
+        if zero.any():
+            found[zero] = self._of_zero_lines(i[zero], j[zero])
+        return found
+
+    def _of_zero_lines(self, i: Indices, j: Indices) -> Array:
+        x, y = self._scaled
+        s, t, p = self.seen_rows, self.seen_cols, self.precision
+        of_row = np.bincount(s, p * y[t] ** 2, len(x))[i]
+        of_col = np.bincount(t, p * x[s] ** 2, len(y))[j]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(x[i] == 0, y[j] ** 2 / of_row, x[i] ** 2 / of_col)
+
+    def interval(
+        self,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        level: float = 0.9,
+        of: Literal["answer", "truth"] = "answer",
+        noise: ArrayLike | None = None,
+    ) -> Interval:
+        r"""Return intervals that cover with probability `level`: a new measurement (``answer``) or the entry (``truth``).
+
+        .. math:: \hat A_{ij} \pm t \, \sigma \sqrt{\hat A_{ij}^2 R_{ij}\ [+\,1]}
+
+        with t from Student's law, :math:`R` the effective resistance between row i and column j. NaN where the
+        known entries determine nothing, and everywhere when they leave no degree of freedom to tell the noise by (the
+        report says so). `noise` is the standard deviation of the new measurement, that of the known entries when not
+        given.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level of an interval must be in (0, 1), got {level}")
+        if of not in ("answer", "truth"):
+            raise ParameterError(f"of must be 'answer' or 'truth', got {of!r}")
+        from scipy.stats import norm, t
+
+        unit = unit_of(self.sigma)
+        sigma = self.sigma / unit
+        variance = np.asarray(sigma**2 * self._spread(rows, cols))
+        if of == "answer" and noise is None:
+            typical = float(np.median(self.precision)) if len(self.precision) else 1.0
+            variance = variance + sigma**2 / typical
+        elif of == "answer":
+            variance = variance + (np.asarray(noise, np.float64) / unit) ** 2
+        tail = 0.5 + level / 2
+        if np.isinf(self.degrees):
+            factor = norm.ppf(tail)
+        else:
+            factor = t.ppf(tail, max(self.degrees, 1.0))
+        A = self.entries(rows, cols)
+        half = factor * unit * np.sqrt(variance)
+        return Interval(A - half, A + half)
+
+
+def unit_of(size: float) -> float:
+    """Return 1 for sizes whose squares need no care, else an even power of two near `size`.
+
+    >>> unit_of(3.0), unit_of(1.5 * 2.0**401) == 2.0**400
+    (1.0, True)
+    """
+    if not np.isfinite(size) or size == 0 or ORDINARY[0] <= size <= ORDINARY[1]:
+        return 1.0
+    exponent = int(np.frexp(size)[1]) - 1
+    return float(np.ldexp(1.0, exponent - exponent % 2))
+
+
+def refuse_empty(observations: Observations, who: str) -> None:
+    """Refuse observations from which no rank-one matrix can be told."""
+    if not len(observations):
+        raise ParameterError(
+            f"{who} needs at least one observation, got none; observe some entries"
+        )
+    if not np.any(observations.values):
+        raise NotIdentifiable(
+            f"all {len(observations)} known entries are zero: a rank-one matrix is determined by its nonzero ones; "
+            "observe some"
+        )
+
+
+def _ordinary(observations: Observations) -> tuple[Observations, float]:
+    """Return the observations divided by a power of two, which is 1 for all but extreme ones, and that power."""
+    size = np.abs(observations.values)
+    largest = float(size.max(initial=0.0))
+    unit = unit_of(largest)
+    if largest == 0:
+        return observations, 1.0
+    least = float(size.min(where=size > 0, initial=largest))
+    if least / unit < largest / unit / SPAN:
+        a, b = int(np.argmax(size == least)), int(np.argmax(size))
+        raise DataError(
+            f"entries of a rank-one table must lie within a factor of {SPAN:g} of each other, got {least:g} at "
+            f"{_place(observations, a)} and {largest:g} at {_place(observations, b)}; correct them or leave them out"
+        )
+    noise = float(observations.noise_array(0.0).max(initial=0.0))
+    if noise > 0 and not largest / unit / SPAN <= noise / unit <= largest / unit * SPAN:
+        raise DataError(
+            f"the noise of a rank-one table must lie within a factor of {SPAN:g} of its largest entry, got {noise:g} "
+            f"for {largest:g}; give it in the entries' units"
+        )
+    if unit == 1.0:
+        return observations, 1.0
+    told = None if observations.noise is None else observations.noise / unit
+    return replace(observations, values=observations.values / unit, noise=told), unit
+
+
+def _place(observations: Observations, t: int) -> str:
+    return f"({observations.rows[t]}, {observations.cols[t]})"
+
+
+class MultiplicativeFit:
+    """A rank-one fit under way: factors x (m,) and y (n,), NaN on lines of which nothing is known.
+
+    Inside, entries are divided by the largest one, so that their scale does not matter. ``seen`` are the
+    observations, divided by ``power``, a power of two, where their squares would not be numbers.
+    """
+
+    def __init__(self, observations: Observations) -> None:
+        m, n = observations.shape
+        self.seen, self.power = _ordinary(observations)
+        observations = self.seen
+        self.i, self.j = observations.rows, observations.cols
+        self.scale = float(np.abs(observations.values).max(initial=0.0)) or 1.0
+        self.a = observations.values / self.scale  # everything inside is in these units
+        noise = observations.noise_array(1.0)
+        self.known_noise = observations.noise is not None and bool(np.any(noise > 0))
+        if observations.noise is not None and not self.known_noise:
+            noise = np.ones(len(noise))  # told to be exact: all alike
+        least = SHARPEST * float(np.max(noise, initial=0.0))
+        self.unit = self.scale if self.known_noise else 1.0
+        self.precision = (np.maximum(noise, least) / self.unit) ** -2.0
+        self.x, self.y = np.full(m, np.nan), np.full(n, np.nan)
+        self.row_of, self.col_of = _none(), _none()
+        self.iterations = 0
+        self.steps = 0
+
+    def start(self, weighted: bool = True) -> None:
+        """Solve in log space, propagate signs, and give every component its gauge ([HOS20], Algorithm 1)."""
+        m, n = self.seen.shape
+        live = self.a != 0
+        i, j, a, precision = self.i[live], self.j[live], self.a[live], self.precision[live]
+        size = np.abs(a)
+        heavy = np.maximum(size, TINY) ** 2 * precision / self.precision.max(initial=1.0)
+        by_size = Laplacian(m + n, i, m + j, heavy)
+        graph = by_size if weighted else Laplacian(m + n, i, m + j, precision)
+        p = graph.potentials(np.log(size))  # 2  L p = div(w log |a|)
+        self.iterations = graph.iterations
+        sign = np.ones(m + n)
+        if (
+            a < 0
+        ).any():  #    signs, along the tree of the largest entries; the paper's are positive
+            flips = by_size.walk((a < 0).astype(np.float64))
+            sign = 1.0 - 2.0 * (np.rint(flips) % 2)
+        with np.errstate(over="ignore"):
+            z = sign * np.exp(np.r_[p[:m], -p[m:]])  # 3
+        part = by_size.components[1]
+        self.place(z, i, j, part[:m], part[m:])
+
+    def place(self, z: Array, i: Indices, j: Indices, row_of: Indices, col_of: Indices) -> None:
+        """Take x and y from z (m + n,), NaN on lines without one of the entries (i, j)."""
+        m, n = self.seen.shape
+        linked = np.zeros(m + n, bool)
+        linked[i] = linked[m + j] = True
+        z = np.where(linked, z, np.nan)
+        self.x, self.y = z[:m], z[m:]
+        self.row_of, self.col_of = row_of.copy(), col_of.copy()
+
+    def fitted(self) -> Array:
+        """The fit at the known entries, NaN where their line is not determined."""
+        found = self.x[self.i] * self.y[self.j]
+        return np.where(self.row_of[self.i] == self.col_of[self.j], found, np.nan)
+
+    def objective(self, x: Array, y: Array, used: Indices) -> float:
+        """Weighted sum of squared residuals over the entries used."""
+        residual = self.a[used] - x[self.i[used]] * y[self.j[used]]
+        return float(np.sum(self.precision[used] * residual**2))
+
+    def refine(self, max_steps: int = 10, tol: float = 1e-8) -> None:
+        """Minimise the squared error itself: Gauss-Newton steps, each polished by one alternating sweep."""
+        self.adopt_zero_lines()
+        used = np.flatnonzero(np.isfinite(self.fitted()))
+        now = self.objective(self.x, self.y, used)
+        least = ROUND_OFF * float(np.sum(self.precision[used] * self.a[used] ** 2))
+        for _ in range(max_steps):
+            if now <= least:
+                break
+            before = now
+            now = self._step(used, now)
+            x, y = self.sweep(used)
+            new = self.objective(x, y, used)
+            if new < now:
+                self.x, self.y, now = x, y, new
+            self.steps += 1
+            if before - now <= tol * before:
+                break
+
+    def _step(self, used: Indices, now: float) -> float:
+        """Take one Gauss-Newton step, a Laplacian system, as long as it helps; return the objective."""
+        m, n = self.seen.shape
+        i, j, a, w = self.i[used], self.j[used], self.a[used], self.precision[used]
+        A = self.x[i] * self.y[j]
+        weights = w * A**2
+        live = weights > FLAT * weights.max(initial=0.0)
+        graph = Laplacian(m + n, i[live], m + j[live], weights[live])
+        p = graph.solve(graph.divergence((w * A * (a - A))[live]))
+        for step in STEPS:
+            x, y = self.x * (1.0 + step * p[:m]), self.y * (1.0 - step * p[m:])
+            new = self.objective(x, y, used)
+            if new < now:
+                self.x, self.y = x, y
+                return new
+        return now
+
+    def sweep(self, used: Indices) -> tuple[Array, Array]:
+        """One alternating sweep: the best x for this y, then the best y for that x."""
+        i, j, a, w = self.i[used], self.j[used], self.a[used], self.precision[used]
+        x = best_lines(i, w * a, w, self.y[j], self.x)
+        return x, best_lines(j, w * a, w, x[i], self.y)
+
+    def adopt_zero_lines(self) -> None:
+        """Let lines that are known to be zero join the component of an entry that says so."""
+        for here, there, of_here, of_there, own, other in (
+            (self.i, self.j, self.row_of, self.col_of, self.x, self.y),
+            (self.j, self.i, self.col_of, self.row_of, self.y, self.x),
+        ):
+            # only zeros are known of it, so far
+            lonely = np.isnan(own[here]) & np.isfinite(other[there])
+            own[here[lonely]] = 0.0
+            of_here[here[lonely]] = of_there[there[lonely]]
+
+    def gauge(self) -> None:
+        """Balance the two factors in each component and make its first row positive."""
+        count = _parts(self.row_of, self.col_of)
+        of_rows = np.sqrt(np.bincount(self.row_of, np.nan_to_num(self.x) ** 2, count))
+        of_cols = np.sqrt(np.bincount(self.col_of, np.nan_to_num(self.y) ** 2, count))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.sqrt(of_cols / of_rows)
+        factor[~np.isfinite(factor) | (factor == 0)] = 1.0
+        first = np.full(count, -1, np.int64)
+        rows = np.flatnonzero(np.nan_to_num(self.x))[::-1]
+        first[self.row_of[rows]] = rows
+        factor[first >= 0] *= np.sign(self.x[first[first >= 0]])
+        self.x, self.y = self.x * factor[self.row_of], self.y / factor[self.col_of]
+
+    def result(self, method: str, certify: bool = True, **more: Any) -> RankOne:
+        """Return the fit with its noise, certificates and report."""
+        self.gauge()
+        A = self.fitted()
+        used = np.isfinite(A)
+        degrees, spread = self.noise(A, used)
+        sigma = 1.0 if self.known_noise else spread * self.scale
+        root = np.sqrt(self.scale)
+        found = RankOne(
+            root * self.x[:, None],
+            root * self.y[:, None],
+            row_labels=self.seen.row_labels,
+            col_labels=self.seen.col_labels,
+            row_component=self.row_of,
+            col_component=self.col_of,
+            seen_rows=self.i[used],
+            seen_cols=self.j[used],
+            precision=self.precision[used] / self.unit**2,
+            sigma=float(sigma),
+            degrees=np.inf if self.known_noise else degrees,
+        )
+        against = np.flatnonzero(used & (self.a * A < 0))
+        noise = None
+        if degrees > 0:
+            noise = float(spread * self.scale / np.sqrt(np.median(self.precision[used])))
+            noise *= self.power
+        report = {
+            "method": method,
+            "entries": len(self.a),
+            "zeros": int(np.sum(self.a == 0)),
+            "unused": int(np.sum(~used)),
+            "components": found.components,
+            "degrees_of_freedom": int(degrees),
+            "noise": noise,
+            "contradicted": len(against),
+            "contradicted_entries": _list(self.i[against], self.j[against]),
+            "iterations": self.iterations,
+            "refinements": self.steps,
+            **more,
+            "interval": self._why_interval(sigma, int(degrees)),
+        }
+        if found.components > 1:
+            report |= self._apart()
+        certificates = self._certificates(found) if certify else ()
+        return replace(
+            found,
+            left=np.sqrt(self.power) * found.left,
+            right=np.sqrt(self.power) * found.right,
+            sigma=self.power * found.sigma,
+            certificates=certificates,
+            report=report,
+        )
+
+    def noise(self, A: Array, used: NDArray[np.bool_]) -> tuple[float, float]:
+        """Return the degrees of freedom that a fit A leaves, and the noise that its residuals show."""
+        lines = len(np.unique(self.i[used])) + len(np.unique(self.j[used]))
+        parts = len(np.unique(self.row_of[self.i[used]]))
+        degrees = float(used.sum() - (lines - parts))
+        squares = float(np.sum(self.precision[used] * (self.a - A)[used] ** 2))
+        return degrees, float(np.sqrt(squares / degrees)) if degrees > 0 else np.nan
+
+    def _why_interval(self, sigma: float, degrees: int) -> str:
+        if not sigma >= 0:
+            return "none: the known entries form a tree, none is left to tell the noise by; observe one more, or give noise="
+        told = "the noise given"
+        if not self.known_noise:
+            told = f"noise told by {degrees} degrees of freedom"
+        return f"from effective resistances and {told}"
+
+    def _apart(self) -> dict[str, Any]:
+        """Say which entries would link the components, and how much is determined without them."""
+        rows, cols = connecting_entries(self.seen)
+        apart = self.row_of[rows] != self.col_of[cols]  # lines of zeros are settled
+        rows, cols = rows[apart], cols[apart]
+        return {
+            "connect": _list(rows, cols),
+            "to_connect": len(rows),
+            "determined": _determined(self.row_of, self.col_of),
+        }
+
+    def _certificates(self, found: RankOne) -> tuple[Certificate, ...]:
+        if np.isinf(found.left).any() or not len(found.seen_rows):
+            return ()
+        unit = "noise units" if self.known_noise else "the entries' units"
+        per = self.power if self.known_noise else 1.0
+        checked = ("signs agree along the tree of the largest entries",)
+        worst = Certificate(
+            "minimax constant: largest Frobenius error for each unit of disturbance of these entries",
+            float(np.sqrt(found.sensitivity.worst(rtol=1e-3)[0])) * per,
+            ("the matrix has rank one", f"disturbances are small, counted in {unit}"),
+            () if np.all(self.a > 0) else checked,
+        )
+        if not found.sigma >= 0:
+            return (worst,)
+        error = float(found.sigma * np.sqrt(found.sensitivity.trace()))
+        how = "of the size given" if self.known_noise else "with one variance"
+        expected = Certificate(
+            "expected Frobenius error over the determined entries",
+            error * self.power,
+            ("the matrix has rank one", f"noise is independent, {how}"),
+            () if self.known_noise else ("residuals gave the noise",),
+            vacuous=bool(error >= _norm(found) > 0),
+        )
+        return worst, expected
+
+
+def best_lines(
+    line: Indices, wa: Array, w: Array, other: Array, old: Array, ridge: float = 0.0
+) -> Array:
+    """Return the least-squares value of each line given the other factor; lines without data keep theirs."""
+    top = np.bincount(line, wa * other, len(old))
+    below = np.bincount(line, w * other**2, len(old)) + ridge
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((below > 0) & np.isfinite(old), top / below, old)
+
+
+def _parts(row_of: Indices, col_of: Indices) -> int:
+    """Return one more than the largest number of a component."""
+    return int(max(row_of.max(initial=0), col_of.max(initial=0))) + 1
+
+
+def _largest(v: Array) -> float:
+    return float(np.max(np.abs(v), initial=0.0, where=np.isfinite(v)))
+
+
+def _norm(found: RankOne) -> float:
+    """Frobenius norm over the determined entries."""
+    count = _parts(found.row_component, found.col_component)
+    rows = np.bincount(found.row_component, np.nan_to_num(found.left[:, 0]) ** 2, count)
+    cols = np.bincount(found.col_component, np.nan_to_num(found.right[:, 0]) ** 2, count)
+    return float(np.sqrt(rows @ cols))
+
+
+def _determined(row_of: Indices, col_of: Indices) -> float:
+    """Share of the entries whose row and column lie in one component."""
+    count = _parts(row_of, col_of)
+    both = np.bincount(row_of, minlength=count) @ np.bincount(col_of, minlength=count)
+    return float(both / (len(row_of) * len(col_of)))
+
+
+def _list(rows: Indices, cols: Indices) -> list[list[int]]:
+    return [[int(i), int(j)] for i, j in zip(rows[:SHOWN], cols[:SHOWN], strict=True)]

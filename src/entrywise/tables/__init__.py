@@ -1,0 +1,78 @@
+"""One reader for every table, label file and array that a command or a function takes.
+
+=====================  ============================================================================================
+``read(path)``         known entries, as :class:`~entrywise.Observations` (``ew.read``)
+``read_entries(path)`` the same, with one line that says how the file was understood
+``read_table(path)``   a :class:`Table`: names or none, columns of text, the line of every record
+``read_labels(path)``  unique labels of a first column, and the table beside them (prices, groups, ...)
+``read_long(path)``    one column of texts for each role: item, worker, label; winner, loser; ...
+``read_comparisons``   who beat whom, ties as half a win each way
+``Lines(header)``      the lines of a table that comes as a stream, one at a time
+``read_points(path)``  a finite array, one point a line
+``write_table(path)``  columns and rows as CSV or, with the extra ``excel``, as a workbook
+=====================  ============================================================================================
+
+Text may be separated by commas, tabs, semicolons or bars, quoted, with decimal commas where the separator allows,
+in UTF-8 or UTF-16, with or without a byte order mark, packed by gzip; tables may be parquet or one sheet of a
+workbook. Cells are text, stripped of the spaces around them. What cannot be understood is refused with a
+:class:`~entrywise.exceptions.DataError` that names file, line and column. polars is imported only for parquet.
+"""
+
+from entrywise.tables.comparisons import Comparisons, read_comparisons
+from entrywise.tables.entries import (
+    Reading,
+    facts_of,
+    read,
+    read_entries,
+    read_points,
+    sparse_of,
+)
+from entrywise.tables.files import LIMIT, arrays_of, boundary, contents, ending, text_of
+from entrywise.tables.numbers import is_gap, number, whole
+from entrywise.tables.roles import (
+    ITEM,
+    LABEL,
+    LOSER,
+    TRUTH,
+    WINNER,
+    WORKER,
+    read_labels,
+    read_long,
+)
+from entrywise.tables.streams import Lines
+from entrywise.tables.table import Column, Table, listed, read_table
+from entrywise.tables.writing import write_table
+
+__all__ = [
+    "ITEM",
+    "LABEL",
+    "LIMIT",
+    "LOSER",
+    "TRUTH",
+    "WINNER",
+    "WORKER",
+    "Column",
+    "Comparisons",
+    "Lines",
+    "Reading",
+    "Table",
+    "arrays_of",
+    "boundary",
+    "contents",
+    "ending",
+    "facts_of",
+    "is_gap",
+    "listed",
+    "number",
+    "read",
+    "read_comparisons",
+    "read_entries",
+    "read_labels",
+    "read_long",
+    "read_points",
+    "read_table",
+    "sparse_of",
+    "text_of",
+    "whole",
+    "write_table",
+]

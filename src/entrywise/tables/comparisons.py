@@ -1,0 +1,108 @@
+"""Who beat whom: a winner and a loser a line, or two names and which of them won."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from entrywise.exceptions import DataError
+from entrywise.layouts import plain_name
+from entrywise.tables.roles import LOSER, WINNER, Facts, take_roles
+from entrywise.tables.table import Column, Table, listed, read_table
+
+SIDES = ("model_a", "model_b")
+TIES = ("tie", "tie (bothbad)", "both", "both_bad", "bothbad", "draw")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Winners and losers, how often (a tie is half a win each way), and how the file was understood."""
+
+    winners: list[str]
+    losers: list[str]
+    counts: list[float]
+    size: int
+    ties: int = 0
+    taken: str = ""  # the columns in words, where they have other names than winner and loser
+
+
+def read_comparisons(
+    path: str | os.PathLike[str], winner: str | None = None, loser: str | None = None
+) -> Comparisons:
+    """Return the comparisons in a file.
+
+    One line is a winner and a loser, in columns of those names or of those given. Where a column ``winner`` stands
+    beside two others and holds *their names* (``model_a``, ``model_b``) or a tie, it says who of the two won. Anything else is refused.
+    """
+    given = (winner, loser)
+    named = winner is not None or loser is not None
+    table = read_table(path, header="yes" if named else "auto", usual=(*WINNER, *LOSER, *SIDES))
+    column = table.column(*WINNER)
+    if not named:
+        if column is not None and table.column(*LOSER) is None:
+            return _between_two(table, column)
+        if column is None and (table.headed or len(table.columns) != 2):
+            raise table.error(
+                f"who won is not clear from the columns {listed(table.names)}; say --winner and --loser"
+            )
+    found = take_roles(table, (("winner", WINNER), ("loser", LOSER)), given)
+    _refuse_ties(found)
+    taken = ""
+    if [plain_name(name) for name in found.taken] != ["winner", "loser"]:
+        taken = f"winner is {found.taken[0]!r}, loser is {found.taken[1]!r}"
+    won, lost = found.cells
+    return Comparisons(won, lost, [1.0] * len(won), len(won), taken=taken)
+
+
+def _refuse_ties(found: Facts) -> None:
+    """Refuse a word for a tie where a winner should stand: it would be ranked as an item."""
+    for k, name in enumerate(found.cells[0]):
+        if name.lower() in TIES and found.table.headed:
+            raise DataError(
+                f"{found.table.path}: line {found.lines[k]} has the winner {name!r}; give ties as model_a, model_b, winner"
+            )
+
+
+def _between_two(table: Table, column: Column) -> Comparisons:
+    """Return the comparisons of a table whose winner names one of two other columns."""
+    held = {cell.lower() for cell in column.cells if cell} - set(TIES)
+    sides = _sides(table, column)
+    words = {word: k for k, side in enumerate(sides) for word in side[1]}
+    strange = next((cell for cell in held if cell not in words), None)
+    if strange is not None or len(sides) != 2:
+        names = [name for name in table.names if name != column.name]
+        raise table.error(
+            f"column {column.name!r} must name one of two other columns or a tie, or stand beside a column 'loser'; "
+            f"it holds {strange!r} beside {listed(names)}; say --winner and --loser"
+        )
+    (first, _), (second, _) = sides
+    winners: list[str] = []
+    losers: list[str] = []
+    counts: list[float] = []
+    ties = 0
+    for k, cell in enumerate(column.cells):
+        pair = (first.cells[k], second.cells[k])
+        if not (cell and all(pair)):
+            raise table.error(f"line {table.lines[k]} must have both names and a winner")
+        if cell.lower() in TIES:
+            ties += 1
+            winners += pair
+            losers += pair[::-1]
+            counts += [0.5, 0.5]
+            continue
+        won = words[cell.lower()]
+        winners.append(pair[won])
+        losers.append(pair[1 - won])
+        counts.append(1.0)
+    taken = f"{column.name!r} says which of {first.name!r} and {second.name!r} won"
+    return Comparisons(winners, losers, counts, len(column), ties, taken)
+
+
+def _sides(table: Table, column: Column) -> list[tuple[Column, set[str]]]:
+    """Return the two columns that the winner may name, each with the words for it."""
+    held = {cell.lower() for cell in column.cells} - set(TIES)
+    others = [other for other in table.columns if other is not column]
+    named = [other for other in others if other.name.lower() in held]
+    usual = [other for other in others if plain_name(other.name) in SIDES]
+    pair = usual if len(usual) == 2 else named
+    return [(other, {other.name.lower()}) for other in pair]
