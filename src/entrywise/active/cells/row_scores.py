@@ -137,7 +137,8 @@ class _Board:
         taken, known = np.zeros(shape, bool), np.zeros(shape, bool)
         for table in (now.facts, now.pending):
             taken[table.rows, table.cols] = True
-        before = now.facts[now.facts.known & ~now.facts.failed]
+        earlier = now.facts.known | (now.facts.epoch < now.epoch)
+        before = now.facts[earlier & ~now.facts.failed]
         known[before.rows, before.cols] = True
         told = now.facts[~now.facts.failed]
         seen = Observations.from_triplets(
@@ -163,7 +164,7 @@ class _Board:
     def money(self) -> float:
         """All that this plan may spend and has spent: what is left, what is out, what was paid."""
         facts, pending = self.situation.facts, self.situation.pending
-        paid = facts[~facts.known]
+        paid = facts[~facts.known & (facts.epoch >= self.situation.epoch)]
         return self.left + self._cost(paid) + self._cost(pending)
 
     @property

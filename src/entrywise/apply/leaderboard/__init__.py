@@ -9,6 +9,7 @@ from entrywise.apply.leaderboard.order import Order, order, paired
 from entrywise.apply.leaderboard.rehearsal import Rehearsal, rehearse
 from entrywise.apply.leaderboard.savings import Savings, savings
 from entrywise.apply.leaderboard.scores import Scores, scores
+from entrywise.apply.leaderboard.verdict import verdict
 
 __all__ = [
     "Bought",
@@ -21,4 +22,5 @@ __all__ = [
     "rehearse",
     "savings",
     "scores",
+    "verdict",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.active.cells.designs import chances, new_rows
+from entrywise.active.cells.designs import chances
 from entrywise.apply.leaderboard.bought import Bought
 from entrywise.apply.leaderboard.new_rows import against_history
 from entrywise.apply.leaderboard.order import Differences, Order, Promise, order, paired, unpaired
@@ -38,7 +38,8 @@ class Scores:
     """The mean of each row over its columns, with an interval, a tier, and the places it may take.
 
     ``deviation`` and ``freedom`` belong to the mean; ``cells`` counts what each row's score rests on, ``spent`` what it
-    cost; ``how`` says in words how the intervals were made.
+    cost; ``apart`` are the differences between rows, ``told`` which of them are sure; ``how`` says in words how the
+    intervals were made.
     """
 
     mean: Array
@@ -48,6 +49,7 @@ class Scores:
     freedom: Array
     cells: Indices
     spent: Array
+    apart: Differences
     told: Order
     how: str
 
@@ -151,6 +153,7 @@ def scores(
         freedom,
         cells=np.bincount(seen.rows, minlength=m),
         spent=np.bincount(bought.rows, paid, m),
+        apart=found,
         told=order(found, level, promise),
         how=how,
     )
@@ -251,10 +254,11 @@ def _intervals(
     seen, there = bought.observations(), bought.there
     known = np.zeros(bought.shape, bool)
     known[bought.rows[bought.known], bought.cols[bought.known]] = True
-    new = new_rows(known, there)
+    new = np.zeros(len(mean), bool)
+    new[bought.rows[bought.arms == "new row"]] = True
     price = _price(bought, prices)
     whole = np.bincount(seen.rows, minlength=len(mean)) >= there.sum(axis=1)
-    old = ~whole if new is None else ~whole & ~new
+    old = ~whole & ~new
     deviation, freedom = np.zeros(len(mean)), np.full(len(mean), float(len(seen)))
     how = "errors on cells left out by fifths"
     if old.any():
@@ -267,7 +271,7 @@ def _intervals(
             found = unequal_chances(seen, residual, price, chance, there)
             how += ", weighted by the chances with which cells were drawn"
         deviation, freedom = (np.where(whole, a, b) for a, b in zip((0.0, freedom), found, strict=True))
-    if new is not None:
+    if new.any():
         mean, deviation, freedom = (np.array(x) for x in (mean, deviation, freedom))
         told = against_history(bought, new, price, level)
         mean[new], deviation[new], freedom[new] = told.mean, told.deviation, np.inf
