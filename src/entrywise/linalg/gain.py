@@ -79,6 +79,19 @@ class Gains:
             U, V, Cu=packed(posterior.rows.cov), Cv=packed(posterior.cols.cov), M=M, N=N, s2=s2, by_sum=by_sum
         )  # fmt: skip
 
+    def take(self, rows: Indices, cols: Indices) -> None:
+        """Let the covariances learn of cells whose answers are still out: a variance needs no value."""
+        q = self.U.shape[1]
+        a, b = np.triu_indices(q)
+        for i, j in zip(rows.tolist(), cols.tolist(), strict=True):
+            u, v = self.U[i], self.V[j]
+            Cu, Cv = unpacked(self.Cu[i : i + 1], q)[0], unpacked(self.Cv[j : j + 1], q)[0]
+            x, z = Cu @ v, Cv @ u
+            shared = float(np.sum(Cu[:-1, :-1] * Cv[:-1, :-1]))
+            d = self.s2 + float(v @ x) + float(u @ z) + shared
+            self.Cu[i] -= x[a] * x[b] / d
+            self.Cv[j] -= z[a] * z[b] / d
+
     def _features(self) -> tuple[Array, Array, Array, Array]:
         """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
         q = self.U.shape[1]

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.active.cells.calibration import calibrated, pack_fit, refit, row_means, unpack_fit
-from entrywise.active.cells.purchase import Purchase, check_purchase
-from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.queries import Asking, Checkpoint, Prices, plan
+from entrywise.active.cells.calibration import calibrated, expected_error, fitted, row_means
+from entrywise.active.cells.purchase import PER_LINE, Purchase, see_purchase
+from entrywise.active.cells.reserve import missing_reserve
+from entrywise.exceptions import ParameterError
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -23,7 +24,7 @@ TRIES = 4  # pairs drawn a cell wanted: rows with nothing left to buy are drawn 
 DRAWN_AGAIN = 20  # draws for a challenger before the leader is left out by force
 
 
-@plan(tolerates_failed=True)
+@plan(streaming=True)
 def top_two(
     shape: tuple[int, int],
     prices: Prices | None = None,
@@ -35,8 +36,8 @@ def top_two(
     batch: int | None = None,
     available: Any = None,
     rng: Seed = None,
-    resume: Checkpoint | None = None,
-) -> Asking[LowRank]:
+    situation: Situation,
+) -> Batch | LowRank:
     r"""Find the row with the largest mean by buying cells of the rows that may still be it.
 
     Parameters
@@ -76,32 +77,45 @@ def top_two(
     """
     if confidence is not None and not 0 < confidence < 1:
         raise ParameterError(f"confidence must be above 0 and below 1, got {confidence}")
-    state = check_purchase(shape, prices, budget, available, generator(rng))
-    size = batch or max(1, shape[0] // 2)
-    fit: LowRank | None = None
-    rounds, status = 0, "finished"
-    if resume is not None:
-        state.rng = resume.generator()
-        state.restore(resume.arrays)
-        rounds, fit = int(resume.arrays["rounds"]), unpack_fit(resume.arrays)
-    try:
-        if resume is None:
-            yield from _open(state, reserve)
-        while len(state.values):
-            fit = refit(state, fit, rank, rounds)
-            _, sure = winner(state, fit, np.random.default_rng(rounds))
-            if confidence is not None and sure >= confidence:
-                break
-            cells = challenge(state, fit, size)
-            if not len(cells):
-                break
-            yield from state.buy(cells, "challenge")
-            rounds += 1
-            arrays = state.arrays() | {"rounds": np.array(rounds)} | pack_fit(fit)
-            yield Checkpoint(arrays, state.rng)
-    except Exhausted:
-        status = "exhausted"
-    return _result(state, refit(state, fit, rank, rounds), status, rounds)
+    state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    return best_row_step(
+        state, situation, confidence=confidence, rank=rank, reserve=reserve, size=batch
+    )
+
+
+def best_row_step(
+    state: Purchase,
+    situation: Situation,
+    *,
+    confidence: float | None = None,
+    rank: int | None,
+    reserve: float,
+    size: int | None = None,
+) -> Batch | LowRank:
+    """Return what to buy next, or the answer."""
+    cells, chance = missing_reserve(state, reserve, situation.seed)
+    if len(cells):
+        return state.batch(cells, "reserve", chance)
+    cells = _first_of_rows(state)
+    if len(cells):
+        return state.batch(cells, "start")
+    fit, rounds = fitted(state, rank, situation.step), situation.step
+    if not len(state.values):
+        return _result(state, fit, rounds, "nothing could be bought")
+    _, sure = winner(state, fit, np.random.default_rng(rounds))
+    if confidence is not None and sure >= confidence:
+        return _result(state, fit, rounds, f"a row is best with probability {sure:.2f}")
+    cells = challenge(state, fit, size or max(1, state.shape[0] // 2))
+    if not len(cells):
+        return _result(state, fit, rounds, "the money left buys no further cell")
+    i, j = np.divmod(cells, state.shape[1])
+    return state.batch(
+        cells,
+        "challenge",
+        expected=fit.entries(i, j),
+        deviation=fit.deviation(i, j),
+        report={"expected_error": expected_error(state, fit, "best"), "confidence": sure},
+    )
 
 
 def winner(state: Purchase, fit: LowRank, rng: np.random.Generator) -> tuple[int, float]:
@@ -112,21 +126,18 @@ def winner(state: Purchase, fit: LowRank, rng: np.random.Generator) -> tuple[int
     return int(wins.argmax()), float(wins.max() / DRAWS)
 
 
-def _open(state: Purchase, reserve: float) -> Asking[None]:
-    """Buy the blind reserve and two cells of every row, cheap ones where prices differ."""
-    if reserve > 0:
-        yield from state.set_aside(reserve)
+def _first_of_rows(state: Purchase) -> Indices:
+    """Return two cells of every row that has fewer, cheap ones where prices differ."""
     m, n = state.shape
+    counts = np.bincount(state.taken // n, minlength=m)
     cells = []
-    for i in range(m):
+    for i in np.flatnonzero(counts < PER_LINE):
         row = np.array([i])
         places = np.flatnonzero(state.is_open(row)[0])
-        cells += [i * n + int(j) for j in state.cheap(places, state.price(row)[0], 2)]
+        few = state.cheap(places, state.price(row)[0], PER_LINE - int(counts[i]))
+        cells += [int(i) * n + int(j) for j in few]
     picked = state.rng.permutation(np.array(cells, np.int64))
-    if len(picked):
-        picked = picked[np.cumsum(state.price_of(picked)) <= state.left]
-    if len(picked):
-        yield from state.buy(picked, "start")
+    return np.asarray(picked[np.cumsum(state.price_of(picked)) <= state.left])
 
 
 def challenge(state: Purchase, fit: LowRank, size: int) -> Indices:
@@ -135,9 +146,8 @@ def challenge(state: Purchase, fit: LowRank, size: int) -> Indices:
     mean, variance = row_means(fit, state.rows, state.cols, state.values)
     deviation = np.sqrt(variance)
     left, chosen = state.left, list[int]()
-    rows: dict[
-        int, tuple[list[int], Array]
-    ] = {}  # open cells of a row in random order, and its prices
+    # open cells of a row in random order, and its prices
+    rows: dict[int, tuple[list[int], Array]] = {}
     closed = np.zeros(m, bool)
     for _ in range(TRIES * size):
         if len(chosen) >= size or closed.all():
@@ -177,8 +187,8 @@ def _two(mean: Array, deviation: Array, rng: np.random.Generator) -> tuple[int, 
     return leader, int(np.argmax(last))
 
 
-def _result(state: Purchase, fit: LowRank, status: str, rounds: int) -> LowRank:
-    found = calibrated(state, fit, status, rounds, "top-two", "best")
+def _result(state: Purchase, fit: LowRank, rounds: int, reason: str) -> LowRank:
+    found = calibrated(state, fit, rounds, "top-two", "best", reason)
     if not len(state.values):
         return replace(found, report={**found.report, "best": None, "confidence": 0.0})
     best, sure = winner(state, fit, np.random.default_rng(rounds))
