@@ -7,6 +7,8 @@ at any time, see :mod:`entrywise.bounds.anytime_t`.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from entrywise.bounds.anytime_t import log_evidence
@@ -38,7 +40,9 @@ def chances_of_best(
     return (wins + 0.5) / (DRAWS + 0.5 * len(mean))  # never quite 0 or 1
 
 
-def named_winner(table: Array, confidence: float, horizon: float) -> int | None:
+def named_winner(
+    table: Array, confidence: float, horizon: float, population: float = math.inf
+) -> int | None:
     """Return the row that surely has the largest mean, None while nobody may say so.
 
     Parameters
@@ -50,6 +54,8 @@ def named_winner(table: Array, confidence: float, horizon: float) -> int | None:
         each of the m - 1 others must reach (m - 1) / (1 - confidence).
     horizon : float
         Pairs at which the test is to be sharpest.
+    population : float
+        How many columns there are in all.
     """
     m = len(table)
     there = ~np.isnan(table)
@@ -63,6 +69,6 @@ def named_winner(table: Array, confidence: float, horizon: float) -> int | None:
         return None
     mean = np.nansum(apart, axis=1) / count
     variance = np.nansum((apart - mean[:, None]) ** 2, axis=1) / (count - 1)
-    evidence = log_evidence(mean, variance, count, horizon)
+    evidence = log_evidence(mean, variance, count, horizon, population)
     enough = np.log((m - 1) / (1.0 - confidence))
     return leader if bool(np.all((mean > 0) & (evidence >= enough))) else None

@@ -22,13 +22,14 @@ from entrywise.active.cells.designs import (
     row_deviations,
     spread,
 )
-from entrywise.active.cells.purchase import check_purchase
+from entrywise.active.cells.purchase import see_purchase
+from entrywise.active.cells.reserve import column_order, uniform_of
 from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.queries import Batch, History, Prices, Situation, plan
 from entrywise.results import Certificate, LowRank
-from entrywise.types import Array, Indices, Seed
+from entrywise.types import Array, Indices, Seed, generator
 
 Goal = Literal["scores", "order"]
 
@@ -96,7 +97,7 @@ def row_scores(
         raise ParameterError(f"goal of row_scores must be scores or order, got {goal!r}")
     if not 0 <= core <= 1:
         raise ParameterError(f"core must be in 0..1, got {core}")
-    state = check_purchase(shape, prices, budget, available, np.random.default_rng(0))
+    state = see_purchase(shape, prices, budget, available, generator(rng), situation)
     board = _Board.of(state.shape, state.prices, state.available, situation)
     if not board.can_buy:
         cells, arm = np.zeros(0, np.int64), ""
@@ -140,7 +141,7 @@ class _Board:
         earlier = now.facts.known | (now.facts.epoch < now.epoch)
         before = now.facts[earlier & ~now.facts.failed]
         known[before.rows, before.cols] = True
-        told = now.facts[~now.facts.failed]
+        told = now.facts[~now.facts.failed & (now.facts.arm != "control")]
         seen = Observations.from_triplets(
             told.rows, told.cols, told.values, shape, duplicates="mean"
         )
@@ -175,14 +176,10 @@ class _Board:
     def _cost(self, table: History) -> float:
         return float(self.price[table.rows, table.cols].sum())
 
-    def _order(self) -> Indices:
-        """Return the columns in the random order that this plan keeps through all of its steps."""
-        return np.random.default_rng([self.situation.seed, 1]).permutation(self.shape[1])
-
     def columns(self, most: float) -> Indices:
         """Return the open cells of the first common columns, column by column, up to `most` columns."""
         n = self.shape[1]
-        first = self._order()[: int(min(most, n))]
+        first = column_order(self.situation.seed, n)[: int(min(most, n))]
         rows, place = np.nonzero(self.open[:, first])
         by_column = np.lexsort((rows, place))
         return np.asarray(rows[by_column] * n + first[place[by_column]])
@@ -201,7 +198,7 @@ class _Board:
         """Return cells that bring every row to its share of the money."""
         price = self.price[:, 0]
         in_core = np.zeros(self.shape[1], bool)
-        in_core[self._order()[:common]] = True
+        in_core[column_order(self.situation.seed, len(in_core))[:common]] = True
         have = self.taken.sum(axis=1)
         core = (self.taken & in_core).sum(axis=1)
         equal = (self.money - float(price @ core)) / float(price.sum())
@@ -223,7 +220,8 @@ class _Board:
         """Return open cells in the order in which independent draws by price take them."""
         wanted = self.available
         chance = chances(self.price, wanted, self.money)
-        when = np.random.default_rng([self.situation.seed, 3]).random(self.shape)
+        i, j = np.divmod(np.arange(self.price.size), self.shape[1])
+        when = uniform_of(self.situation.seed, i, j).reshape(self.shape)
         with np.errstate(divide="ignore"):
             when = np.where(self.open, when / chance, np.inf)
         order = np.argsort(when, axis=None, kind="stable")

@@ -42,31 +42,21 @@ class Bought:
     @classmethod
     def from_run(cls, run: Run) -> Bought:
         """Return what a run bought and was told beforehand; failed measurements are left out."""
-        shape = run.plan.shape
-        if shape is None or shape[0] is None or not run.log:
+        shape, facts = run.plan.shape, run.history + run.facts
+        if shape is None or shape[0] is None or not len(facts):
             raise DataError(
                 "a leaderboard needs a run over an m x n matrix that has bought something; play it first"
             )
-        before = run.history[run.history.known & ~run.history.failed]
-        told = len(before.rows)
-        parts = [e for e in run.log if len(e.batch)]
-        rows = np.concatenate([before.rows, *(e.batch.rows for e in parts)])
-        cols = np.concatenate([before.cols, *(e.batch.cols for e in parts)])
-        values = np.concatenate([before.values, *(e.answers for e in parts)])
-        arms = np.concatenate([np.full(told, "known"), *(_arms(e.batch) for e in parts)])
-        chance = np.concatenate([np.ones(told), *(_chances(e.batch) for e in parts)])
-        price = np.concatenate([np.zeros(told), *(run.prices.charges(e.batch) for e in parts)])
-        known = np.arange(len(rows)) < told
-        good = ~np.isnan(values)
+        good = facts[~facts.failed & (facts.arm != "control")]
         return cls(
             (shape[0], shape[1]),
-            rows[good],
-            cols[good],
-            values[good],
-            arms[good],
-            chance[good],
-            price[good],
-            known[good],
+            good.rows,
+            good.cols,
+            good.values,
+            good.arm,
+            np.where(np.isnan(good.probability), 1.0, good.probability),
+            np.where(np.isnan(good.price), 0.0, good.price),
+            good.known,
             _mask(run.plan.params.get("available")),
         )
 
@@ -142,14 +132,6 @@ class Bought:
         return Observations.from_triplets(
             self.rows[which], self.cols[which], self.values[which], self.shape, duplicates="mean"
         )
-
-
-def _arms(batch: Any) -> NDArray[np.str_]:
-    return np.full(len(batch), "") if batch.arm is None else batch.arm
-
-
-def _chances(batch: Any) -> Array:
-    return np.ones(len(batch)) if batch.probability is None else batch.probability
 
 
 def _mask(available: Any) -> Mask | None:
