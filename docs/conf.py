@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import api_page
 import cli_page
 
 import entrywise
@@ -41,6 +42,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
 }
 
+api_page.write(Path(__file__).parent / "api.rst")
 cli_page.write(Path(__file__).parent / "cli.rst")
 cli_page.write_methods(Path(__file__).parent / "methods.rst")
 

@@ -210,7 +210,7 @@ METHODS: tuple[Method, ...] = (
             "every entry within epsilon with probability 1 - delta (Theorem 4.3), at "
             "millions of answers: the baseline"
         ),
-        example={"n": 12, "rank": 2, "epsilon": 0.9, "budget": 600, "rng": 0},
+        example={"n": 12, "rank": 1, "epsilon": 0.9, "theta": 0.02, "rng": 0},
         problem="coin_oracle",
     ),
     Method(
@@ -565,7 +565,9 @@ def renamed(plan: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     found = {}
     for key, value in params.items():
         now = words.get(key, key)
+        if now is None:
+            continue
         left_open = value is None and now in takes and takes[now].default is not None
-        if now is not None and not left_open:  # what nobody chose has a default of its own now
+        if not left_open:  # what nobody chose has a default of its own now
             found[now] = value
     return name, found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from entrywise.cli import (
+    advise,
     complete,
     crowd,
     demo,
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 
 for _command in (
+    advise.advise,
     complete.complete,
     crowd.crowd,
     demo.demo,

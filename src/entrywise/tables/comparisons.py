@@ -36,7 +36,7 @@ def read_comparisons(
     """
     given = (winner, loser)
     named = winner is not None or loser is not None
-    table = read_table(path, header="yes" if named else "auto", usual=(*WINNER, *LOSER, *SIDES))
+    table = read_table(path, header="yes" if named else "named", usual=(*WINNER, *LOSER, *SIDES))
     column = table.column(*WINNER)
     if not named:
         if column is not None and table.column(*LOSER) is None:

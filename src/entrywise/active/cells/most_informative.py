@@ -22,6 +22,16 @@ from entrywise.active.cells.calibration import (
     gains_of,
     row_means,
 )
+from entrywise.active.cells.plates import (
+    Plate,
+    PlateFormat,
+    balanced_plate,
+    gain_plate,
+    next_number,
+    plates_batch,
+    starting,
+    without_plate_effects,
+)
 from entrywise.active.cells.purchase import Purchase, see_purchase
 from entrywise.active.cells.reserve import missing_reserve
 from entrywise.active.cells.rules import RULES, pick_by_rule
@@ -54,6 +64,7 @@ def most_informative(
     score_error: float | None = None,
     least_gain: float | None = None,
     available: Any = None,
+    plate: dict[str, Any] | None = None,
     rng: Seed = None,
     situation: Situation,
 ) -> Batch | LowRank:
@@ -88,6 +99,10 @@ def most_informative(
         Stop when the next tenth of the budget is expected to lower the error of unbought cells by less than this share.
     available : array of bool of shape (m, n), optional
         Which cells may be bought at all.
+    plate : dict, optional
+        Cells are measured in plates: ``{"size": 96, "per": "col", "lines": 1, "replicates": 2, "controls": [[0, 3]]}``.
+        A plate of `size` wells holds cells of so many `lines` (columns, or rows), each measured `replicates` times, and
+        the `controls`, which tell the effect of the plate and are not bought cells. Every well is paid.
 
     Returns
     -------
@@ -115,6 +130,9 @@ def most_informative(
     (True, 500.0)
     """
     _refuse(goal, rule, rank, reserve, explore, growth, score_error, least_gain)
+    form = None if plate is None else _plate_format(plate, shape, goal, rule, reserve)
+    if form is not None:
+        situation = replace(situation, facts=without_plate_effects(situation.facts))
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
     step = situation.step
     if goal == "best":
@@ -122,9 +140,14 @@ def most_informative(
     cells, chance = missing_reserve(state, reserve, situation.seed)
     if len(cells):
         return state.batch(cells, "reserve", chance)
-    cells = state.first_cells()
-    if len(cells):
-        return state.batch(cells, "start")
+    if form is None:
+        cells = state.first_cells()
+        if len(cells):
+            return state.batch(cells, "start")
+    elif starting(state, form):
+        first = balanced_plate(state, form, state.left)
+        if first is not None:
+            return _plates(state, form, [first], situation)
     fit = fitted(state, rank, step)
     if not len(state.values):
         return calibrated(state, fit, step, rule, goal, "nothing could be bought")
@@ -135,10 +158,45 @@ def most_informative(
     name = "leverage" if rule == "gain" and thin else rule
     share = 0.0 if rule in ("random", "balanced") else explore
     money = min(state.left, max((growth - 1.0) * state.spent, LEAST * state.budget))
-    chosen = choose(state, fit, name, goal, money, share)
-    if chosen is None:
+    wanted: Batch | None = None
+    if form is not None:
+        plates = choose_plates(state, fit, form, thin, money, share)
+        wanted = _plates(state, form, plates, situation) if plates else None
+    else:
+        chosen = choose(state, fit, name, goal, money, share)
+        wanted = None if chosen is None else state.batch(*chosen)
+    if wanted is None:
         return calibrated(state, fit, step, rule, goal, "the money left buys no further cell")
-    return _foretold(state.batch(*chosen), fit, expected_error(state, fit, goal))
+    return _foretold(wanted, fit, expected_error(state, fit, goal))
+
+
+def _plates(state: Purchase, form: PlateFormat, plates: list[Plate], situation: Situation) -> Batch:
+    first = next_number(situation.facts, situation.pending)
+    return plates_batch(state, form, plates, first)
+
+
+def choose_plates(
+    state: Purchase, fit: LowRank, form: PlateFormat, thin: bool, money: float, explore: float
+) -> list[Plate]:
+    """Return the next plates: one, or as many as `money` pays whole."""
+    gains = gains_of(state, fit)
+    plates: list[Plate] = []
+    state = replace(state)
+    while not plates or money > 0:
+        if thin:
+            plate = balanced_plate(state, form, state.left)
+        else:
+            plate = gain_plate(state, form, gains, state.left, explore)
+        if plate is None or (state.limit is not None and plates):
+            break
+        cost = form.cost(state, plate)
+        if plates and cost > money:
+            break
+        plates.append(plate)
+        money -= cost
+        state.spent += cost
+        state.taken = np.unique(np.r_[state.taken, plate.cells])
+    return plates
 
 
 def _enough(
@@ -203,6 +261,17 @@ def _batch(
     best, odds = best[new], odds[new]
     arms = np.array(["explore"] * len(some) + [name] * len(best))
     return np.r_[some, best], arms, np.r_[chance, odds]
+
+
+def _plate_format(
+    plate: dict[str, Any], shape: tuple[int, int], goal: str, rule: str, reserve: float
+) -> PlateFormat:
+    if goal != "all" or rule != "gain" or reserve > 0:
+        raise ParameterError(
+            "plates are filled for goal all by the rule gain, without a reserve, which needs single "
+            f"cells; got {goal!r}, {rule!r} and {reserve}"
+        )
+    return PlateFormat.of(plate, shape)
 
 
 def _refuse(

@@ -297,12 +297,16 @@ class Purchase:
         self.values = np.r_[self.values, answers[good]]
         self.taken = np.sort(np.r_[self.taken, cells])
 
+    def starting_money(self) -> float:
+        """Return what first cells of lines may still cost."""
+        return STARTING * (self.left + self.started) - self.started
+
     def first_cells(self) -> Indices:
         """Return a few cells of every line that has fewer, from its cheapest tenth, for at most half the money.
 
         What was spent on first cells before counts.
         """
-        money = STARTING * (self.left + self.started) - self.started
+        money = self.starting_money()
         if money < self.cheapest():
             return _none()
         m, n = self.shape

@@ -261,7 +261,7 @@ def _last(order: Indices, block: Indices) -> Indices:
     """Return the order with the columns of a block at its end: their entries are known in part."""
     if not len(block):
         return order
-    return np.r_[order[~np.isin(order, block)], block]
+    return np.concatenate([order[~np.isin(order, block)], block])
 
 
 def _next_columns(held: Holdings, order: Indices, wanted: int) -> Indices:
