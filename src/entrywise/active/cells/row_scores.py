@@ -27,7 +27,7 @@ from entrywise.active.cells.reserve import column_order, uniform_of
 from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
-from entrywise.queries import Batch, History, Prices, Situation, plan
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -163,18 +163,13 @@ class _Board:
 
     @property
     def money(self) -> float:
-        """All that this plan may spend and has spent: what is left, what is out, what was paid."""
-        facts, pending = self.situation.facts, self.situation.pending
-        paid = facts[~facts.known & (facts.epoch >= self.situation.epoch)]
-        return self.left + self._cost(paid) + self._cost(pending)
+        """What is left, and the price of all that is taken, whoever paid for it: the design is about all cells."""
+        return self.left + float(self.price[self.taken].sum())
 
     @property
     def priced_by_row(self) -> bool:
         """Whether all cells of a row cost the same."""
         return bool(np.all(self.price == self.price[:, :1]))
-
-    def _cost(self, table: History) -> float:
-        return float(self.price[table.rows, table.cols].sum())
 
     def columns(self, most: float) -> Indices:
         """Return the open cells of the first common columns, column by column, up to `most` columns."""
@@ -233,7 +228,8 @@ class _Board:
         fresh = np.flatnonzero(self.new)
         known = self.seen.take(np.flatnonzero(~self.new[self.seen.rows]))
         fit = low_rank(known, rank)
-        share = self.money / len(fresh)
+        mine = self.taken & self.new[:, None]
+        share = (self.left + float(self.price[mine].sum())) / len(fresh)
         picked, memory = [np.zeros(0, np.int64)], dict[bytes, Indices]()
         for i in fresh:
             key = self.available[i].tobytes() + self.price[i].tobytes()

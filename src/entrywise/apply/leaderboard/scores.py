@@ -219,7 +219,7 @@ def equal_chances(rows: Indices, residual: Array, cells: Indices) -> tuple[Array
     squares = np.bincount(rows, residual**2, m) / np.maximum(counts, 1.0)
     variance, added = shrunk_variances(squares, counts)
     rest = np.maximum(1.0 / np.maximum(counts, 1.0) - 1.0 / np.maximum(cells, 1), 0.0)
-    return np.sqrt(variance * np.where(counts > 0, rest, 1.0)), counts + added
+    return np.sqrt(variance * rest), counts + added
 
 
 def unequal_chances(
@@ -266,11 +266,14 @@ def _intervals(
         if np.all(price == price[:, :1]):
             found = equal_chances(seen.rows, residual, there.sum(axis=1))
         else:
-            chance = chances(price, there, float(bought.spent))
+            chance = chances(price, there, float(price[seen.rows, seen.cols].sum()))
             chance = np.where(known, 1.0, chance)
             found = unequal_chances(seen, residual, price, chance, there)
             how += ", weighted by the chances with which cells were drawn"
-        deviation, freedom = (np.where(whole, a, b) for a, b in zip((0.0, freedom), found, strict=True))
+        deviation, freedom = np.where(whole, 0.0, found[0]), np.where(whole, freedom, found[1])
+        empty = np.bincount(seen.rows, minlength=len(mean)) == 0
+        if empty.any() and not empty.all():  # all that is known of such a row is how the others differ
+            deviation[empty] = np.std(mean[~empty], ddof=1) if np.sum(~empty) > 1 else np.inf
     if new.any():
         mean, deviation, freedom = (np.array(x) for x in (mean, deviation, freedom))
         told = against_history(bought, new, price, level)
