@@ -314,21 +314,26 @@ def _by_line(
     scores = np.concatenate([scores_of(f, t) for f, t in trials])
     spread = np.concatenate([f.deviation(t.rows, t.cols) for f, t in trials])
     i, j = (np.concatenate([getattr(t, name) for _, t in pairs]) for name in ("rows", "cols"))
-    group = (
-        np.arange(len(scores)) % SCALE_GROUPS
-    )  # the entries of a fold are in no order that matters
-    factor = np.ones(len(scores))
-    for g in range(SCALE_GROUPS):
-        others = group != g
-        a, b = line_scales(i[others], j[others], scores[others], shape)
-        factor[~others] = a[i[~others]] * b[j[~others]]
+    factor = _crossed_scales(i, j, scores, shape)
     own = replace(calibration, scores=np.sort(scores / factor))
     before = calibration.width(CHECKED_LEVEL) * float(spread.mean())
     after = own.width(CHECKED_LEVEL) * float((spread * factor).mean())
     if after > NARROWER * before:
         return calibration, ""
     a, b = line_scales(i, j, scores, shape)
-    return replace(own, row_factors=a, col_factors=b), ", a scale for every row and column"
+    chosen = replace(own, row_factors=a, col_factors=b)
+    return chosen, ", a scale for every row and column"
+
+
+def _crossed_scales(i: Indices, j: Indices, scores: Array, shape: tuple[int, int]) -> Array:
+    """Return the product of each score's row and column scales, made without the group it is in."""
+    group = np.arange(len(scores)) % SCALE_GROUPS  # held-out entries were drawn: any groups do
+    factor = np.ones(len(scores))
+    for g in range(SCALE_GROUPS):
+        others = group != g
+        a, b = line_scales(i[others], j[others], scores[others], shape)
+        factor[~others] = a[i[~others]] * b[j[~others]]
+    return factor
 
 
 def _by_count(of_rows: Indices, counts: Indices, scores: Array) -> Calibration:

@@ -101,8 +101,8 @@ def low_rank(
         :math:`(u_i, b_i)` and :math:`(v_j, c_j)`, the bias last, the learned priors, and the noise: ``noise_variance``
         is :math:`s^2` (its mean) and ``lack_variance`` :math:`t^2`, or, when the noise was unknown, :math:`t^2` and 0.
         ``variance(rows, cols)`` is the posterior variance of entries. Lines with nothing known get the mean of the others,
-        weighted by their counts, and what their features say; ``row_counts`` and ``col_counts`` tell which. The report's ``evidence`` is the variational bound on the
-        log-likelihood, by which fits of the same entries compare.
+        weighted by their counts, and what their features say; ``row_counts`` and ``col_counts`` tell which. The report's
+        ``evidence`` is the variational bound on the log-likelihood, by which fits of the same entries compare.
 
     References
     ----------

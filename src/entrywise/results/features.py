@@ -150,8 +150,8 @@ def _wide(
     center = np.asarray(X.mean(axis=0)).ravel()
     centred = LinearOperator(
         (n, d),
-        matvec=lambda x: X @ x - center @ x,
-        rmatvec=lambda y: X.T @ y - center * y.sum(),
+        matvec=lambda x: X @ x.ravel() - center @ x.ravel(),
+        rmatvec=lambda y: X.T @ y.ravel() - center * y.sum(),
         dtype=np.float64,
     )
     kept = max(1, min(LEADING, n - 1, d - 1))

@@ -157,10 +157,8 @@ class LowRank(Matrix):
 
     def probability(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Return how likely the higher of two answers is, or each of several (one more axis), at (rows, cols)."""
-        answers = self._levels()
-        i, j = self._where(rows, cols)
-        found = self._probabilities(i, j)
-        return np.asarray(found[..., 1] if answers.is_binary else found)
+        found = self._probabilities(*self._where(rows, cols))
+        return np.asarray(found[..., 1] if found.shape[-1] == 2 else found)
 
     def levels(self, rows: ArrayLike, cols: ArrayLike, level: float = 0.9) -> NDArray[np.bool_]:
         """Tell which answers are in the set that covers a new one with this level, at (rows, cols).
