@@ -6,6 +6,7 @@ import typer
 
 from entrywise.cli import (
     complete,
+    convert,
     crowd,
     demo,
     forecast,
@@ -30,6 +31,7 @@ app = typer.Typer(
 
 for _command in (
     complete.complete,
+    convert.convert,
     crowd.crowd,
     demo.demo,
     forecast.forecast,
