@@ -6,7 +6,7 @@
 ``read_table(path)``   a :class:`Table`: names or none, columns of text, the line of every record
 ``read_labels(path)``  unique labels of a first column, and the table beside them (prices, groups, ...)
 ``read_long(path)``    one column of texts for each role: item, worker, label; winner, loser; ...
-``read_comparisons``   who beat whom, ties as half a win each way
+``read_comparisons``   who beat whom, and who tied
 ``Lines(header)``      the lines of a table that comes as a stream, one at a time
 ``read_points(path)``  a finite array, one point a line
 ``write_table(path)``  columns and rows as CSV or, with the extra ``excel``, as a workbook
