@@ -79,4 +79,4 @@ def _words(held: Held) -> str:
         return f"{len(held)} cells, {held.failed} failed: {size}"
     if isinstance(held, Annotations):
         return f"{len(held)} labels by {len(set(held.workers))} workers of {len(set(held.items))} items"
-    return f"{held.size} games, {held.ties} of them ties"
+    return f"{len(held.winners)} games, {sum(held.tied)} of them ties"

@@ -18,7 +18,7 @@ def fits(source: Source) -> bool:
 
 
 def read(source: Source, wanted: Wanted) -> Comparisons:
-    """Return who beat whom, ties as half a win each way."""
+    """Return who beat whom, and which were ties."""
     return comparisons_of(source.table if source.table is not None else _table(source))
 
 
@@ -35,19 +35,12 @@ def _table(source: Source) -> Table:
 
 
 def write(games: Comparisons) -> str:
-    """Return battles as CSV; two halves of a tie become one line again."""
+    """Return battles as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_NAMES)
-    each = list(zip(games.winners, games.losers, games.counts, strict=True))
-    k = 0
-    while k < len(each):
-        won, lost, count = each[k]
-        tie = count == 0.5 and k + 1 < len(each) and each[k + 1] == (lost, won, 0.5)
-        if not tie and count != 1.0:
-            raise DataError(f"game {k} counts {count:g}; Arena knows whole wins and ties only")
-        writer.writerow((won, lost, "tie" if tie else "model_a"))
-        k += 2 if tie else 1
+    for won, lost, tied in zip(games.winners, games.losers, games.tied, strict=True):
+        writer.writerow((won, lost, "tie" if tied else "model_a"))
     return text.getvalue()
 
 
