@@ -7,6 +7,7 @@ import typer
 from entrywise.cli import (
     advise,
     complete,
+    convert,
     crowd,
     crowd_next,
     demo,
@@ -35,6 +36,7 @@ app = typer.Typer(
 for _command in (
     advise.advise,
     complete.complete,
+    convert.convert,
     demo.demo,
     forecast.forecast,
     kernel.kernel,
