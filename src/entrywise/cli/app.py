@@ -17,6 +17,7 @@ from entrywise.cli import (
     online,
     rank,
     rank_next,
+    report,
     reproduce,
     study_changes,
     subspace,
@@ -40,6 +41,7 @@ for _command in (
     kernel.kernel,
     methods.methods,
     online.online,
+    report.report,
     reproduce.reproduce,
     subspace.subspace,
 ):
