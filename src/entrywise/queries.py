@@ -461,6 +461,10 @@ class Situation:
         return found
 
 
+BEGINNING = (
+    Situation()
+)  # nothing is known; stands in the signatures of steps, which are always sent one
+
 Asking: TypeAlias = Generator[Batch | Checkpoint, Array, R]
 
 

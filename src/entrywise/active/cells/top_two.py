@@ -15,7 +15,7 @@ from entrywise.active.cells.calibration import calibrated, expected_error, fitte
 from entrywise.active.cells.purchase import PER_LINE, Purchase, see_purchase
 from entrywise.active.cells.reserve import missing_reserve
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Batch, Prices, Situation, plan
+from entrywise.queries import BEGINNING, Batch, Prices, Situation, plan
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -36,7 +36,7 @@ def top_two(
     batch: int | None = None,
     available: Any = None,
     rng: Seed = None,
-    situation: Situation,
+    situation: Situation = BEGINNING,
 ) -> Batch | LowRank:
     r"""Find the row with the largest mean by buying cells of the rows that may still be it.
 
