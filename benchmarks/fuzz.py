@@ -37,6 +37,7 @@ from entrywise.exceptions import EntrywiseError
 
 HANG, PATIENCE = 10, 60  # seconds of the processor, and on the wall where others use it too
 EQUAL, REFUSED, WRONG, TRACE, SLOW, OTHER = "equal", "refused", "WRONG", "TRACEBACK", "HANG", "read"
+SHOWN = 20  # harms printed in full
 HARM = (WRONG, TRACE, SLOW)
 
 
@@ -720,6 +721,8 @@ def fuzz(
                 counts[kind][outcome.kind] += 1
                 if outcome.kind in HARM:
                     harm.append(f"{kind}, seed {seed} {k}: {outcome.kind}: {outcome.words}")
+                    if loud and len(harm) <= SHOWN:
+                        print(harm[-1], flush=True)
             if loud:
                 words = ", ".join(f"{n} {word}" for word, n in sorted(counts[kind].items()))
                 print(f"{kind}: {words}; {time.perf_counter() - start:.0f} s", flush=True)
@@ -757,8 +760,6 @@ def main() -> None:
     inputs, commands = (2_000, 70) if options.quick else (options.inputs, options.commands)
     print(f"seed {options.seed}: input k of a generator has the seed ({options.seed}, k)")
     counts, harm = fuzz(inputs, commands, options.seed)
-    for words in harm[:20]:
-        print(words)
     total = sum(counts.values(), Counter())
     print(
         f"{sum(total.values()):,} runs: " + ", ".join(f"{n:,} {word}" for word, n in total.items())

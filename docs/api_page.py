@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,23 +82,46 @@ def _elsewhere(title: str, value: Any) -> bool:
     return bool(rooms) and title not in rooms
 
 
+def elsewhere_shown() -> set[str]:
+    """Return the objects and modules that other pages show: here they are not indexed a second time."""
+    made = ("api.rst", "cli.rst", "methods.rst")
+    pages = [page for page in Path(__file__).parent.glob("*.rst") if page.name not in made]
+    shown = (re.findall(r"^\.\. auto\w+:: (\S+)", page.read_text(), re.M) for page in pages)
+    return {name for names in shown for name in names}
+
+
+def directive(where: str, value: Any, shown: set[str]) -> list[str]:
+    """Return the lines that show one object."""
+    if not inspect.isclass(value):
+        lines = [f".. autofunction:: {where}"]
+    else:
+        lines = [f".. autoclass:: {where}", _members(where, value)]
+    if where in shown or where.rpartition(".")[0] in shown:
+        lines.append("   :no-index:")
+    return [*lines, ""]
+
+
+def _members(where: str, value: type) -> str:
+    """Return which members of a class are shown: all, or the methods of an estimator that are its own."""
+    if ".estimators." not in where:
+        return "   :members:"
+    own = [
+        name
+        for name, member in vars(value).items()
+        if inspect.isfunction(member) and not name.startswith("_") and not name.endswith("_request")
+    ]
+    return f"   :members: {', '.join(own)}"
+
+
 def write(path: Path) -> None:
     """Write the reference page."""
-    parts = [
-        "Reference",
-        "=========",
-        "",
-        "This page is made from what each package lists as public.",
-        "",
-    ]
+    shown = elsewhere_shown()
+    words = "This page is made from what each package lists as public."
+    parts = ["Reference", "=========", "", words, ""]
     for title, pairs in entries().items():
         parts += [title, "-" * len(title), ""]
         for where, value in pairs:
-            kind = "autoclass" if inspect.isclass(value) else "autofunction"
-            parts.append(f".. {kind}:: {where}")
-            if kind == "autoclass":
-                parts.append("   :members:")
-            parts.append("")
+            parts += directive(where, value, shown)
     text = "\n".join(parts)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -106,7 +107,8 @@ def test_user_text_is_never_markup_and_control_characters_are_shown(tmp_path):
     (tmp_path / "g.csv").write_text(
         "winner,loser\nc1cc[nH]c1,[/x]\n[bold]a,\x1b[31mred\n[/x],\x1b[31mred\n"
     )
-    done = entrywise("rank", tmp_path / "g.csv", "--format", "table")
+    wide = {**os.environ, "COLUMNS": "200"}
+    done = entrywise("rank", tmp_path / "g.csv", "--format", "table", env=wide)
     assert done.returncode == 0, done.stderr
     for label in ("c1cc[nH]c1", "[/x]", "[bold]a", r"\x1b[31mred"):
         assert label in done.stdout

@@ -110,7 +110,7 @@ def has_labels(columns: Sequence[Facts], lines: int, headed: bool) -> bool:
         return True
     unique = first.kind == "whole" and first.distinct == lines and not first.gaps
     if not unique:
-        if usual and first.kind != "empty":
+        if usual:
             raise _labels(first, "cells that are no unique whole numbers")
         return False
     if usual or (headed and _stands_apart(first, rest, lines)):
@@ -156,9 +156,9 @@ def _beside(
         return None
     row, col = roles[0], roles[1]
     if row in taken:
-        return row, keys[0], value  # type: ignore[return-value]
+        return row, keys[0], value
     if col in taken:
-        return keys[0], col, value  # type: ignore[return-value]
+        return keys[0], col, value
     return keys[0], keys[1], value
 
 

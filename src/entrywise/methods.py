@@ -480,6 +480,17 @@ METHODS: tuple[Method, ...] = (
         problem="cells_oracle",
     ),
     Method(
+        name="row-scores",
+        home="active.cells.row_scores:row_scores",
+        room="active",
+        paper="Neyman 1934, on common columns and an empirical-Bayes fit",
+        guarantee=(
+            "never above its budget; intervals of row means measured to cover on five boards, no bound"
+        ),
+        example={"shape": (14, 10), "budget": 90, "rng": 0},
+        problem="cells_oracle",
+    ),
+    Method(
         name="top-two",
         home="active.cells.top_two:top_two",
         room="active",
