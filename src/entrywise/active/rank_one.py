@@ -19,7 +19,7 @@ from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.connecting_entries import connecting_entries
 from entrywise.passive.multiplicative import MultiplicativeFit, RankOne
-from entrywise.queries import BEGINNING, Batch, Prices, Situation, plan
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.types import Array, Indices, Seed, generator
 
 Pairs: TypeAlias = tuple[Indices, Indices]
@@ -43,7 +43,7 @@ def rank_one(
     noise: float | None = None,
     batch: int | None = None,
     rng: Seed = None,
-    situation: Situation = BEGINNING,
+    situation: Situation,
 ) -> Batch | RankOne:
     r"""Complete an unknown rank-one matrix, asking for the entries that tell most.
 

@@ -18,6 +18,7 @@ from entrywise.cli import (
     online,
     rank,
     rank_next,
+    report,
     reproduce,
     study_changes,
     subspace,
@@ -42,6 +43,7 @@ for _command in (
     kernel.kernel,
     methods.methods,
     online.online,
+    report.report,
     reproduce.reproduce,
     subspace.subspace,
 ):

@@ -9,10 +9,9 @@ from entrywise.queries.checkpoint import Checkpoint
 from entrywise.queries.history import History
 from entrywise.queries.planning import Asking, Plan, plan
 from entrywise.queries.prices import Price, Prices
-from entrywise.queries.situation import BEGINNING, Situation
+from entrywise.queries.situation import Situation
 
 __all__ = [
-    "BEGINNING",
     "REPEATS",
     "Asking",
     "Batch",

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from entrywise.queries.prices import Prices
 from entrywise.queries.situation import Situation
 from entrywise.types import Array
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 Asking: TypeAlias = Generator[Batch | Checkpoint, Array, R]
@@ -197,7 +196,7 @@ def plan(
     history: bool = False,
     streaming: bool = False,
     name: str | None = None,
-) -> Callable[[Callable[P, Any]], Callable[P, Plan]]:
+) -> Callable[[Callable[..., Any]], Callable[..., Plan]]:
     """Make a generator function, or a step function with ``streaming=True``, return a :class:`Plan`.
 
     A generator function with ``history=True`` has a keyword ``history``, one that keeps checkpoints a
@@ -209,14 +208,14 @@ def plan(
     replaced by a fresh seed.
     """
 
-    def decorate(function: Callable[P, Any]) -> Callable[P, Plan]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Plan]:
         signature = inspect.signature(function)
         shown = [p for p in signature.parameters.values() if p.name not in _HIDDEN]
         public = signature.replace(parameters=shown, return_annotation=Plan)
         size = next(iter(public.parameters), "")
 
         @functools.wraps(function)
-        def make(*args: P.args, **kwargs: P.kwargs) -> Plan:
+        def make(*args: Any, **kwargs: Any) -> Plan:
             try:
                 bound = public.bind(*args, **kwargs)
             except TypeError as error:

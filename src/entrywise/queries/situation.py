@@ -62,8 +62,3 @@ class Situation:
             if dropped is not None:
                 found &= ~np.isin(index, dropped)
         return found
-
-
-BEGINNING = (
-    Situation()
-)  # nothing is known; stands in the signatures of steps, which are always sent one

@@ -3,13 +3,13 @@
 from entrywise.run.beginning import refuse_asymmetry
 from entrywise.run.memory import Memory, Stock, entry_keys
 from entrywise.run.run import Entry, Run
-from entrywise.run.stream import Step, Stream, diverged, new_questions, verify_step
+from entrywise.run.stream import LoggedStep, Stream, diverged, new_questions, verify_step
 
 __all__ = [
     "Entry",
+    "LoggedStep",
     "Memory",
     "Run",
-    "Step",
     "Stock",
     "Stream",
     "diverged",

@@ -42,7 +42,7 @@ from entrywise.run.beginning import (
 )
 from entrywise.run.memory import Memory, Stock
 from entrywise.run.sheet import Answers, Sheet
-from entrywise.run.stream import Step, Stream, diverged, new_questions
+from entrywise.run.stream import LoggedStep, Stream, diverged, new_questions
 from entrywise.types import Array, Indices
 
 
@@ -157,7 +157,7 @@ class Run:
         return sum(parts, History.empty())
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[LoggedStep]:
         """The log of a streaming plan: what each step had seen, and what it wanted."""
         return [] if self._stream is None else self._stream.steps
 
@@ -439,7 +439,7 @@ class Run:
     def replay(
         cls,
         plan: Plan,
-        log: Iterable[tuple[Batch, ArrayLike] | Step],
+        log: Iterable[tuple[Batch, ArrayLike] | LoggedStep],
         *,
         late: Mapping[int, History] | None = None,
         **how: Any,
@@ -455,13 +455,13 @@ class Run:
         for number, line in enumerate(log):
             if late is not None and number in late:
                 run.recall(late[number])
-            if isinstance(line, Step):
+            if isinstance(line, LoggedStep):
                 run._follow(line)
             else:
                 run._repeat(number, *line)
         return run
 
-    def _follow(self, step: Step) -> None:
+    def _follow(self, step: LoggedStep) -> None:
         """Make a logged step again, with the facts and the money that it had."""
         assert self._stream is not None
         self._take(step.seen, step.values)

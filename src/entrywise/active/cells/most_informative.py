@@ -37,7 +37,7 @@ from entrywise.active.cells.reserve import missing_reserve
 from entrywise.active.cells.rules import RULES, pick_by_rule
 from entrywise.active.cells.top_two import best_row_step
 from entrywise.exceptions import ParameterError
-from entrywise.queries import BEGINNING, Batch, Prices, Situation, plan
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -66,7 +66,7 @@ def most_informative(
     available: Any = None,
     plate: dict[str, Any] | None = None,
     rng: Seed = None,
-    situation: Situation = BEGINNING,
+    situation: Situation,
 ) -> Batch | LowRank:
     r"""Buy the entries of a low-rank matrix that tell most about the others, at their real prices.
 

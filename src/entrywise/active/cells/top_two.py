@@ -17,7 +17,7 @@ from entrywise.active.cells.purchase import PER_LINE, Purchase, see_purchase
 from entrywise.active.cells.race import chances_of_best, named_winner, row_errors
 from entrywise.active.cells.reserve import column_order, missing_reserve
 from entrywise.exceptions import ParameterError
-from entrywise.queries import BEGINNING, Batch, Prices, Situation, plan
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -37,7 +37,7 @@ def top_two(
     batch: int | None = None,
     available: Any = None,
     rng: Seed = None,
-    situation: Situation = BEGINNING,
+    situation: Situation,
 ) -> Batch | LowRank:
     r"""Find the row with the largest mean by buying cells of the rows that may still be it.
 

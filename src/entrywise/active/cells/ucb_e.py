@@ -16,7 +16,7 @@ from entrywise.active.cells.calibration import calibrated, fitted
 from entrywise.active.cells.purchase import Purchase, see_purchase
 from entrywise.exceptions import ParameterError
 from entrywise.passive.alternating_least_squares import alternating_least_squares
-from entrywise.queries import BEGINNING, Batch, Prices, Situation, plan
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -37,7 +37,7 @@ def ucb_e(
     rank: int = 1,
     available: Any = None,
     rng: Seed = None,
-    situation: Situation = BEGINNING,
+    situation: Situation,
 ) -> Batch | LowRank:
     r"""Find the row with the largest mean by upper confidence bounds.
 

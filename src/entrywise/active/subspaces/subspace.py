@@ -16,7 +16,7 @@ from entrywise.active.subspaces.looks import SLACK, cost_of_looks, refuse_long_r
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.pairs import PairSums
 from entrywise.passive.partial_pca import Repair, covariance, from_covariance
-from entrywise.queries import BEGINNING, Batch, History, Prices, Situation, plan
+from entrywise.queries import Batch, History, Prices, Situation, plan
 from entrywise.results import Subspace
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -43,7 +43,7 @@ def subspace(
     rounds: int = 8,
     repair: Repair = "soft",
     rng: Seed = None,
-    situation: Situation = BEGINNING,
+    situation: Situation,
 ) -> Batch | Subspace:
     r"""Learn the k-dimensional subspace near which samples lie by looking at a few attributes of each.
 
