@@ -41,15 +41,21 @@ import sys, time
 import numpy as np
 import girth
 file = np.load(sys.argv[1])
-Y = np.full(file["shape"], girth.INVALID_RESPONSE if hasattr(girth, "INVALID_RESPONSE") else -99999, int)
+NONE = -99999                                      # girth's mark of no answer
+Y = np.full(file["shape"], NONE, int)
 Y[file["i"], file["j"]] = file["y"]
+yes, no = (Y == 1).sum(axis=0), (Y == 0).sum(axis=0)
+usable = (yes > 0) & (no > 0)                     # it fits no item with one answer alone
+data = Y[:, usable].T                             # items x persons
 start = time.process_time()
-found = girth.twopl_mml(Y.T)                      # items x persons
+found = girth.twopl_mml(data)
 a, b = found["Discrimination"], found["Difficulty"]
-ability = found["Ability"] if "Ability" in found else girth.ability_eap(Y.T, b, a)
+ability = found["Ability"] if "Ability" in found else girth.ability_eap(data, b, a)
 print("seconds", time.process_time() - start)
-p = 1 / (1 + np.exp(-a[file["tj"]] * (ability[file["ti"]] - b[file["tj"]])))
-p = np.clip(np.nan_to_num(p, nan=file["y"].mean()), 1e-3, 1 - 1e-3)
+share = (yes + 1) / (yes + no + 2)
+P = np.tile(share, (len(Y), 1))
+P[:, usable] = 1 / (1 + np.exp(-a * (ability[:, None] - b)))
+p = np.clip(np.nan_to_num(P[file["ti"], file["tj"]], nan=0.5), 1e-3, 1 - 1e-3)
 print("loss", -np.mean(np.where(file["ty"] == 1, np.log(p), np.log(1 - p))))
 """
 
