@@ -46,15 +46,19 @@ Y = np.full(file["shape"], NONE, int)
 Y[file["i"], file["j"]] = file["y"]
 yes, no = (Y == 1).sum(axis=0), (Y == 0).sum(axis=0)
 usable = (yes > 0) & (no > 0)                     # it fits no item with one answer alone
-data = Y[:, usable].T                             # items x persons
+share = (yes + 1) / (yes + no + 2)
+known = Y != NONE
+R = np.where(known, Y - share, 0.0)[:, usable]
+flipped = np.linalg.svd(R, full_matrices=False)[2][0] < 0   # it wants items of one direction
+data = np.where(known[:, usable] & flipped, 1 - Y[:, usable], Y[:, usable]).T   # items x persons
 start = time.process_time()
 found = girth.twopl_mml(data)
 a, b = found["Discrimination"], found["Difficulty"]
 ability = found["Ability"] if "Ability" in found else girth.ability_eap(data, b, a)
 print("seconds", time.process_time() - start)
-share = (yes + 1) / (yes + no + 2)
 P = np.tile(share, (len(Y), 1))
-P[:, usable] = 1 / (1 + np.exp(-a * (ability[:, None] - b)))
+fitted = 1 / (1 + np.exp(-a * (ability[:, None] - b)))
+P[:, usable] = np.where(flipped, 1 - fitted, fitted)
 p = np.clip(np.nan_to_num(P[file["ti"], file["tj"]], nan=0.5), 1e-3, 1 - 1e-3)
 print("loss", -np.mean(np.where(file["ty"] == 1, np.log(p), np.log(1 - p))))
 """
