@@ -131,28 +131,23 @@ def coverage(bars, name, A, price, share, low, high, seeds):
         bars.at_most(f"{name}, {share:.3g}: row means covered", float(np.mean(means)), 0.93)
 
 
-def one_round(m, n, share):
-    """Return CPU seconds of a fit, and of a round: the warm refit after 15 % more cells, scoring all, choosing 15 % more."""
-    from entrywise.active.cells.calibration import refit
-    from entrywise.active.cells.most_informative import _choose
+def one_step(m, n, share):
+    """Return CPU seconds of a fit, and of the rest of a step: scoring all, choosing 15 % more."""
+    from entrywise.active.cells.calibration import fitted
+    from entrywise.active.cells.most_informative import choose
     from entrywise.active.cells.purchase import Purchase
-    from entrywise.passive import low_rank
 
     rng = np.random.default_rng(3)
     A = ew.LowRank(rng.standard_normal((m, 6)), rng.standard_normal((n, 6)))
     cells = rng.choice(m * n, int(share * m * n), replace=False)
     state = Purchase((m, n), ew.Prices(), 2.0 * len(cells), None, rng)
-    before = None
-    for part in np.split(cells, [int(len(cells) / 1.15)]):
-        state.add(part, A.entries(part // n, part % n) + 0.1 * rng.standard_normal(len(part)))
-        before = before or refit(state, None, 6, 0)
-    _choose(state, refit(state, before, 6, 1), "gain", "all", 100.0, 0.15)  # compiled, or loaded
-    fit_seconds, _ = cpu(lambda: low_rank(state.observations, 6), repeat=3)
-    refit_seconds, fit = cpu(lambda: refit(state, before, 6, 1), repeat=3)
+    state.add(cells, A.entries(cells // n, cells % n) + 0.1 * rng.standard_normal(len(cells)))
+    choose(state, fitted(state, 6, 1), "gain", "all", 100.0, 0.15)  # compiled, or loaded
+    fit_seconds, fit = cpu(lambda: fitted(state, 6, 1), repeat=3)
     choose_seconds, _ = cpu(
-        lambda: _choose(state, fit, "gain", "all", 0.15 * len(cells), 0.15), repeat=3
+        lambda: choose(state, fit, "gain", "all", 0.15 * len(cells), 0.15), repeat=3
     )
-    return fit_seconds, refit_seconds, choose_seconds
+    return fit_seconds, choose_seconds
 
 
 def winners(bars, seeds, python):
@@ -261,13 +256,13 @@ def main():
     if "best" in cases:
         winners(bars, range(1700, 1724) if not args.quick else range(1700, 1704), args.peer)
     if "round" in cases:
-        _, memory, (fit, again, choose) = in_child(one_round, 5000, 2000, 0.05)
+        _, memory, (fit, choose) = in_child(one_step, 5000, 2000, 0.05)
         show(
-            "one round, 5000 x 2000, 5 % known",
-            ("fit, CPU s", "warm refit", "score and choose", "peak MB"),
-            [(fit, again, choose, memory / 2**20)],
+            "one step, 5000 x 2000, 5 % known",
+            ("fit, CPU s", "score and choose", "peak MB"),
+            [(fit, choose, memory / 2**20)],
         )
-        bars.at_most("one round / the fit alone", (again + choose) / fit, 2.0)
+        bars.at_most("one step / the fit alone", (fit + choose) / fit, 2.0)
         bars.at_most(
             "peak memory beside 8-byte (entries + (m + n) q^2)",
             memory / 8 / (500_000 + 7000 * 49),

@@ -46,7 +46,7 @@ def main() -> None:
     rank([0, 1], [1, 0])  # compile
 
     won, lost, s = games(0, 200, 8000)
-    found = rank(won, lost, prior=0)
+    found = rank(won, lost, prior=None)
     want = choix.opt_pairwise(
         200, list(zip(won.tolist(), lost.tolist(), strict=True)), alpha=1e-12, tol=1e-10
     )
@@ -129,7 +129,7 @@ def main() -> None:
     covered = []
     for seed in range(10 if quick else 40):
         won, lost, s = games(100 + seed, 100, 4000)
-        found = rank(won, lost, prior=0.01)
+        found = rank(won, lost)
         low, high = found.interval(0.95)
         true = s[found.items] - s.mean()
         covered.append(100 * np.mean((low <= true) & (true <= high)))

@@ -12,7 +12,8 @@ def commands(command: Any, name: str = "entrywise") -> list[tuple[str, Any]]:
     """Return (full name, command) of every command, sub-commands after their group."""
     found = [(name, command)]
     for child, sub in sorted(getattr(command, "commands", {}).items()):
-        found += commands(sub, f"{name} {child}")
+        if not sub.hidden:  # the command meant when none is named: its help is its group's
+            found += commands(sub, f"{name} {child}")
     return found
 
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import api_page
 import cli_page
 
 import entrywise
@@ -34,13 +35,14 @@ suppress_warnings = [
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"$^",  # the tests run the examples; the manual shows them
+    "filename_pattern": r"\.py",  # every example is run, and its pictures are shown
     "ignore_pattern": r"__init__\.py",
     "download_all_examples": False,
     "show_signature": False,
     "remove_config_comments": True,
 }
 
+api_page.write(Path(__file__).parent / "api.rst")
 cli_page.write(Path(__file__).parent / "cli.rst")
 cli_page.write_methods(Path(__file__).parent / "methods.rst")
 

@@ -23,9 +23,10 @@ class Desk:
         return Study.create(self.url, self.prefix + name, **options)
 
     def open(self, name):
-        from entrywise.study import SQLStore, Study
+        import study_plans
+        from entrywise.study import Store, Study
 
-        return Study.open(SQLStore(self.url), self.prefix + name)
+        return Study.open(Store(self.url), self.prefix + name, plans=study_plans.ALLOWED)
 
 
 def needs_postgres():

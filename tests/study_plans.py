@@ -98,3 +98,9 @@ def drifting(n):
 def no_plan(n):
     """Return something that is no plan."""
     return n
+
+
+ALLOWED = {  # plans that the tests allow when they open a study
+    f"study_plans:{each.__name__}": each
+    for each in (repeated, tolerant, columns, staged, fresh_staged, drifting)
+}

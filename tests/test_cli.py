@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -100,3 +101,66 @@ def test_methods_version_and_completion():
     assert "adaptive-nystrom,active," in listed.stdout
     assert entrywise("--version").stdout.strip().count(".") == 2
     assert "complete" in entrywise("--show-completion", "bash").stdout
+
+
+def test_user_text_is_never_markup_and_control_characters_are_shown(tmp_path):
+    (tmp_path / "g.csv").write_text(
+        "winner,loser\nc1cc[nH]c1,[/x]\n[bold]a,\x1b[31mred\n[/x],\x1b[31mred\n"
+    )
+    wide = {**os.environ, "COLUMNS": "200"}
+    done = entrywise("rank", tmp_path / "g.csv", "--format", "table", env=wide)
+    assert done.returncode == 0, done.stderr
+    for label in ("c1cc[nH]c1", "[/x]", "[bold]a", r"\x1b[31mred"):
+        assert label in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+    plain = entrywise("rank", tmp_path / "g.csv", "--format", "csv")
+    assert "\x1b[31mred" in plain.stdout  # a file makes round trips as it is
+    missing = entrywise("rank", tmp_path / "[red]no[/x].csv")
+    assert "[red]no[/x].csv: no such file" in missing.stderr
+    assert missing.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "winner"),
+    [
+        ("model_a,model_b,winner\na,b,model_a\na,b,tie\nb,a,model_b\nb,c,tie (bothbad)\n", "a"),
+        ("model_a;model_b;winner\nb;a;model_b\nb;a;model_b\n", "a"),
+    ],
+)
+def test_rank_reads_arena_files(tmp_path, text, winner):
+    (tmp_path / "battles.csv").write_text(text)
+    done = entrywise("rank", tmp_path / "battles.csv", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    items = [row["item"] for row in json.loads(done.stdout)]
+    assert items[0] == winner
+    assert not any("tie" in item or "model" in item for item in items)
+
+
+@pytest.mark.parametrize("text", ["[/x]", "１x2", "1_0x3", "1" * 40 + "x2", "80"])
+def test_shapes_are_two_plain_numbers(text):
+    from entrywise.cli._options import shape_of
+    from entrywise.exceptions import ParameterError
+
+    with pytest.raises(ParameterError, match="--shape must be"):
+        shape_of(text)
+
+
+def test_one_table_in_many_dialects_through_the_commands(tmp_path):
+    """Semicolons worked in complete and failed in subspace; a workbook is read where a CSV is."""
+    from entrywise.tables import write_table
+
+    rng = np.random.default_rng(0)
+    lines = [[*row] for row in np.round(rng.standard_normal((12, 3)), 3).tolist()]
+    write_table(tmp_path / "a.csv", ["x", "y", "z"], lines)
+    write_table(tmp_path / "a.xlsx", ["x", "y", "z"], lines)
+    text = (tmp_path / "a.csv").read_text()
+    (tmp_path / "b.csv").write_text(text.replace(",", ";").replace(".", ","))
+    (tmp_path / "c.tsv").write_text(text.replace(",", "\t"))
+    for command in (("subspace", "-k", 1, "-f", "csv"), ("kernel", "--rank", 2, "-f", "csv")):
+        said = set()
+        for name in ("a.csv", "a.xlsx", "b.csv", "c.tsv"):
+            out = ("--out", tmp_path / "out.npz")
+            done = entrywise(command[0], tmp_path / name, *command[1:], *out)
+            assert done.returncode == 0, done.stderr
+            said.add(done.stdout)
+        assert len(said) == 1

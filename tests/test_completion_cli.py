@@ -232,6 +232,38 @@ def test_named_methods_bring_conformal_intervals():
     assert np.mean((low <= A[0]) & (A[0] <= high)) > 0.6
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_pairs_in_every_dialect(call, ratings, tmp_path, mark):
+    path, _ = ratings
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text(f"user{mark}film\nu00{mark}f01\n")
+    code, out, _ = call("complete", path, "--pairs", pairs, "-q")
+    assert code == 0
+    assert out.splitlines()[1].startswith("u00,f01,")
+
+
+def test_what_was_understood_is_said_and_what_is_not_is_refused(call, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["compound,T1,T2,T3"]
+    for k in range(20):
+        cells = [f"{x:.3f}" if rng.random() < 0.7 else "" for x in rng.standard_normal(3)]
+        lines.append(",".join([str(5000 + 7 * k), *cells]))
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join(lines) + "\n")
+    code, out, err = call("complete", path)
+    assert code == 0
+    assert "read 20 x 3, " in err
+    assert ": compound x columns" in err
+    assert out.splitlines()[1].startswith("50")
+    path.write_text("\n".join(lines[1:]) + "\n")
+    code, out, err = call("complete", path)
+    assert (code, out) == (1, "")
+    assert "--labels first or --labels none" in err
+    code, _, err = call("complete", path, "--labels", "first")
+    assert code == 0
+    assert "read 20 x 3, " in err
+
+
 def test_features_bounds_and_likelihood(call, tmp_path):
     """Rows that only the features name are completed; intervals stay in the bounds; yes/no answers are probabilities."""
     rng = np.random.default_rng(0)

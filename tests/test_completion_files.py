@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import sys
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -10,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import entrywise as ew
-from entrywise import metrics
+from entrywise import metrics, tables
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.results import Calibration
 
@@ -132,6 +135,200 @@ def test_wrong_options(tmp_path):
         ew.read(path, noise="z")
     with pytest.raises(FileNotFoundError):
         ew.read(tmp_path / "absent.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "row|p|q\nx|1|\ny||2\n"),
+        ("a.csv", '"row";"p";"q"\n"x";"1,0";""\n"y";"";"2,0"\n'),
+        ("a.tsv", "user\tfilm\trating\nx\tp\t1,0\ny\tq\t2,0\n"),
+        ("a.csv", "who,what,number\nx,p,1\ny,q,2\n"),
+        ("a.csv", "userId,movieId,rating,timestamp\nx,p,1,9\ny,q,2,8\n"),
+        ("a.csv", " row , p , q \n x , 1 , \n y , , 2 \n"),
+        ("a.csv", "row,p,q,\nx,1,,\ny,,2,\n,,,\n"),
+        ("a.csv", "\n\nrow,p,q\n\nx,1,\ny,,2\n"),
+    ],
+)
+def test_dialects(tmp_path, name, text):
+    for coding in ("utf-8", "utf-8-sig", "utf-16"):
+        seen = ew.read(write(tmp_path, name, text.encode(coding)))
+        assert (seen.row_labels, seen.col_labels) == (("x", "y"), ("p", "q"))
+        np.testing.assert_array_equal(seen.to_dense(), [[1, np.nan], [np.nan, 2]])
+
+
+def test_numeric_ids_are_labels_not_values(tmp_path):
+    """A wide table headed compound, T1, T2, ... was read with its ids as data."""
+    path = write(tmp_path, "a.csv", "compound,T1,T2\n51869,0.5,\n51870,,0.7\n")
+    seen = ew.read(path)
+    assert seen.row_labels == ("51869", "51870")
+    assert seen.shape == (2, 2)
+    other = write(tmp_path, "b.csv", "molregno,T1,T2\n51869,0.5,\n51870,,0.7\n")
+    assert ew.read(other).row_labels == ("51869", "51870")
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("12,0.5,\n13,,0.7\n", ("--labels first", "--labels none")),
+        ("p,q,r\n12,5,\n13,,7\n", ("--labels first", "--labels none")),
+        ("0,1,2\n.5,.3,\n", ("--header yes", "--header no")),
+        ("2019,2020\n.5,.3\n", ("--header yes", "--header no")),
+        ("alpha,1,2\nx,3,4\n", ("--header yes", "--header no")),
+        ("name,age,score\nann,31,1.5\nbob,27,2.5\n", ("--layout long", "--layout wide")),
+        ("1,1,5\n1,2,3\n2,1,4\n", ("--layout long", "--layout wide")),
+        ("1,1,5,881\n1,2,3,882\n2,1,4,883\n", ("--layout long", "--layout wide")),
+    ],
+)
+def test_two_readings_are_refused_with_both_options(tmp_path, text, options):
+    path = write(tmp_path, "a.csv", text)
+    with pytest.raises(DataError) as caught:
+        ew.read(path)
+    for option in options:
+        assert option in str(caught.value)
+
+
+def test_frames_are_long_only_where_they_say_so():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 8))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    wide = pd.DataFrame(X, columns=[f"T{j}" for j in range(8)])
+    assert ew.complete(wide, "low-rank", rank=0).shape == (50, 8)
+    named = wide.set_index(pd.Index([f"c{i}" for i in range(50)]))
+    seen = ew.Observations.from_frame(named)
+    assert seen.row_labels == tuple(f"c{i}" for i in range(50))
+    np.testing.assert_array_equal(seen.to_dense(), X)
+    ids = wide.assign(compound=np.arange(9000, 9050))[["compound", *wide.columns]]
+    assert ew.Observations.from_frame(ids).row_labels[0] == "9000"
+    long = pd.DataFrame({"who": ["a", "a", "b"], "what": [1, 2, 1], "x": [0.5, 1.5, 2.5]})
+    assert ew.Observations.from_frame(long).shape == (2, 2)
+    pairs = long.set_index(["who", "what"])
+    assert ew.Observations.from_frame(pairs).shape == (2, 2)
+    unclear = pd.DataFrame({"p": [1, 2], "q": [3, 5], "r": [4.5, 9.5]})
+    with pytest.raises(DataError, match="--labels first"):
+        ew.Observations.from_frame(unclear)
+    assert ew.Observations.from_frame(unclear, layout="wide", labels="none").shape == (2, 3)
+    with pytest.raises(ParameterError, match="layout must be"):
+        ew.Observations.from_frame(unclear, layout="tall")
+
+
+@pytest.mark.parametrize(
+    "cell", ["１", "1_000", "True", "inf", "9" * 400, "0x10", "1,5", "1e", "--1"]
+)
+def test_what_is_no_number_is_refused(tmp_path, cell):
+    path = write(tmp_path, "a.csv", f'row,col,value\nx,p,"{cell}"\n')
+    with pytest.raises(DataError, match="line 2, column 'value'"):
+        ew.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("row,col,value\nx,p,1\ny,q,2,3\n", "line 3 has 4 cells"),
+        ('row,col,value\nx,"p,1\n', "line 2 cannot be read"),
+        ("row;col;value\nx;p;1,5\ny;q;1.5\n", "with a point"),
+        ("row;col;value\nx;p;1,234\ny;q;5,678\n", "with a point"),
+        ("row,p,p\nx,1,2\ny,3,\n", "column labels must be unique"),
+        ("user,user,item,rating\na,b,c,1\n", "two columns called 'user'"),
+        ("row,p,\nx,1,2\ny,,3\n", "column 3 has no name"),
+        ("a;b\n1\n2\n", "line 1 has 2 cells and every other line one"),
+    ],
+)
+def test_tables_that_cannot_be_right_are_refused(tmp_path, text, words):
+    with pytest.raises(DataError, match=words):
+        ew.read(write(tmp_path, "a.csv", text))
+
+
+def test_lines_are_counted_as_an_editor_does(tmp_path):
+    path = write(tmp_path, "a.csv", 'row,col,value\n\n"two\nlines",p,1\ny,q,oh\n')
+    with pytest.raises(DataError, match="line 5, column 'value': 'oh'"):
+        ew.read(path)
+
+
+def test_workbooks_make_round_trips_and_formulas_stay_text(tmp_path):
+    path = tmp_path / "a.xlsx"
+    tables.write_table(path, ["id", "p", "q"], [["=1+1", 1.5, None], ["007", None, 2]])
+    seen = ew.read(path)
+    assert seen.row_labels == ("=1+1", "007")
+    np.testing.assert_array_equal(seen.to_dense(), [[1.5, np.nan], [np.nan, 2]])
+    with zipfile.ZipFile(path) as book:
+        assert b"<f>" not in book.read("xl/worksheets/sheet1.xml")
+    plain = tmp_path / "a.csv"
+    tables.write_table(plain, ["id", "p"], [["=1+1", 1.5]])
+    assert plain.read_text() == "id,p\n=1+1,1.5\n"
+
+
+def test_labels_points_and_roles(tmp_path):
+    path = write(tmp_path, "a.tsv", "compound\tprice\n007\t1.5\na b\t2\n")
+    labels, table = tables.read_labels(path)
+    assert labels == ["007", "a b"]
+    np.testing.assert_array_equal(table.column("price").numbers, [1.5, 2])
+    with pytest.raises(DataError, match="line 3: label 'x' stands in line 2"):
+        tables.read_labels(write(tmp_path, "b.csv", "id\nx\nx\n"))
+    points = write(tmp_path, "c.csv", "id;x;y\n7;0,5;1\n8;1,5;2\n")
+    np.testing.assert_array_equal(tables.read_points(points), [[0.5, 1], [1.5, 2]])
+    facts = tables.read_long(
+        write(tmp_path, "d.csv", "annotator|task|answer\nann|1|cat\n"),
+        (("item", tables.ITEM), ("worker", tables.WORKER), ("label", tables.LABEL)),
+    )
+    assert (facts.cells, facts.lines) == ([["1"], ["ann"], ["cat"]], [2])
+
+
+def test_arena_files(tmp_path):
+    text = "model_a,model_b,winner\na,b,model_a\nb,c,tie\nc,a,model_b\na,c,tie (bothbad)\n"
+    seen = tables.read_comparisons(write(tmp_path, "a.csv", text))
+    assert seen.winners == ["a", "b", "a", "a"]
+    assert seen.losers == ["b", "c", "c", "c"]
+    assert seen.tied == [False, True, False, True]
+    for bad in (
+        "model_a,model_b,winner\na,b,a\n",
+        "player,opponent,winner\na,b,a\n",
+        "home,away\na,b\nc,d\n",
+        "winner,loser\ntie,b\n",
+    ):
+        with pytest.raises(DataError):
+            tables.read_comparisons(write(tmp_path, "b.csv", bad))
+
+
+def test_bombs_and_lies_stop_before_memory_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("entrywise.tables.files.LIMIT", 10_000)
+    bomb = write(tmp_path, "a.csv.gz", b"0" * 1_000_000)
+    np.savez_compressed(tmp_path / "b.npz", X=np.zeros((1000, 1000)))
+    for path in (bomb, tmp_path / "b.npz"):
+        with pytest.raises(DataError, match="more than 10,000 bytes"):
+            ew.read(path)
+    pl.DataFrame({f"c{j}": np.zeros(1000) for j in range(9)}).write_parquet(tmp_path / "c.parquet")
+    with pytest.raises(DataError, match="cells, which is refused"):
+        ew.read(tmp_path / "c.parquet")
+    np.save(tmp_path / "d.npy", np.zeros((4, 4)))
+    honest = (tmp_path / "d.npy").read_bytes()
+    lie = honest.replace(b"(4, 4), }" + b" " * 12, b"(40000000, 40000000), }"[:21])
+    assert lie != honest
+    (tmp_path / "d.npy").write_bytes(lie)
+    with pytest.raises(DataError, match="numpy file"):
+        ew.read(tmp_path / "d.npy")
+
+
+def test_a_sparse_matrix_that_points_outside_itself_is_refused(tmp_path):
+    matrix = sp.csr_array(np.eye(3))
+    matrix.indices[1] = 10**6
+    sp.save_npz(tmp_path / "a.npz", matrix)
+    with pytest.raises(DataError, match="sparse matrix"):
+        ew.read(tmp_path / "a.npz")
+
+
+def test_a_short_fuzz():
+    """What ``make bench NAME=fuzz`` does, in small: seeds of its own, nothing read wrongly, no traceback."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+    try:
+        import fuzz
+    finally:
+        sys.path.pop(0)
+    counts, harm = fuzz.fuzz(inputs=600, commands=14, seed=11, loud=False)
+    assert harm == []
+    assert sum(counts["text tables"].values()) == 240
+    assert counts["text tables"][fuzz.EQUAL] > 120
 
 
 def test_metrics():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,18 @@ from hypothesis import strategies as st
 from scipy.special import digamma
 from typer.testing import CliRunner
 
-from entrywise.apply.crowd import Consensus, agreement_skills, consensus, majority_vote
+from entrywise.apply.crowd import (
+    Consensus,
+    agreement_skills,
+    consensus,
+    majority_vote,
+    next_labels,
+)
 from entrywise.apply.crowd import dawid_skene as ds
 from entrywise.apply.crowd.agreement import agreement, rank_one_skills
 from entrywise.apply.crowd.answers import CrowdAnswers
+from entrywise.apply.crowd.choice import keeps_names
+from entrywise.apply.crowd.confidence import wrong_labels
 from entrywise.cli.app import app
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.linalg import _jit_crowd as jit
@@ -89,6 +98,14 @@ def test_jumps_end_where_plain_steps_end(k, fit, monkeypatch):
     assert fast.iterations <= slow.iterations
     np.testing.assert_allclose(fast.q, slow.q, atol=1e-4)
     assert fast.evidence == pytest.approx(slow.evidence, abs=1e-3)
+
+
+def test_classes_that_were_exchanged_are_noticed():
+    item, worker, label, _ = crowd(5, n=200, k=3)
+    fit = ds.fit_full(CrowdAnswers.of(item, worker, label), shares=False)
+    assert keeps_names(fit)
+    assert not keeps_names(replace(fit, counts=fit.counts[:, :, [1, 0, 2]]))
+    assert keeps_names(ds.fit_vote(CrowdAnswers.of(item, worker, label)))
 
 
 def test_a_goal_out_of_reach_ends_a_fit_and_a_fit_can_go_on():
@@ -279,8 +296,9 @@ def test_skill_intervals_cover():
     assert 0.90 <= np.mean(covered) <= 1.0
 
 
-def test_confidence_is_calibrated_on_its_own_model():
-    sure, right = [], []
+def test_confidence_says_less_than_its_own_model_and_gold_sets_it_right():
+    """Workers here err independently, which is not taken for granted; gold items show that they do."""
+    sure, right, checked = [], [], []
     for seed in range(5):
         item, worker, label, truth = crowd(
             seed, n=800, skills=np.random.default_rng(seed).beta(4, 2, 60), votes=4
@@ -288,7 +306,80 @@ def test_confidence_is_calibrated_on_its_own_model():
         found = consensus(item, worker, label)
         sure.append(found.confidence)
         right.append(found.labels == truth)
-    assert np.mean(sure) == pytest.approx(np.mean(right), abs=0.03)
+        gold = {i: int(truth[i]) for i in range(60)}
+        again = consensus(item, worker, label, gold=gold)
+        np.testing.assert_array_equal(again.labels, found.labels)
+        checked.append(again.confidence)
+        wrong = np.mean(found.labels != truth)
+        assert abs(again.report["wrong labels"] - wrong) < 0.12
+    assert np.mean(right) - 0.1 < np.mean(sure) < np.mean(right)
+    assert np.mean(checked) == pytest.approx(np.mean(right), abs=0.03)
+
+
+def test_the_share_of_wrong_labels_lies_in_its_interval():
+    """However wrong the confidence is: here it is turned upside down for half of the items."""
+    rng = np.random.default_rng(0)
+    inside = []
+    for _ in range(300):
+        sure = rng.uniform(0.5, 1.0, 2000)
+        right = rng.random(2000) < np.where(np.arange(2000) % 2, sure, 1.2 - sure)
+        some = rng.choice(2000, 50, replace=False)
+        told = wrong_labels(sure[some], right[some], sure)
+        inside.append(told.low <= 1 - right.mean() <= told.high)
+    assert 0.91 <= np.mean(inside) <= 0.98
+
+
+def test_a_coin_is_not_called_reliable_and_few_answers_are_no_verdict():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, 400)
+    good = [np.where(rng.random(400) < 0.85, truth, 1 - truth) for _ in range(5)]
+    coin = rng.integers(0, 2, 400)
+    item = np.r_[np.tile(np.arange(400), 6), np.arange(10)]
+    worker = np.r_[np.repeat([*"abcde", "coin"], 400), np.repeat("new", 10)]
+    label = np.r_[np.concatenate(good), coin, truth[:10] ^ (np.arange(10) % 4 == 0)]
+    found = consensus(item, worker, label)
+    kinds = dict(zip(found.workers.tolist(), found.kinds.tolist(), strict=True))
+    assert kinds["coin"] == "coin"
+    assert kinds["new"] == "unclear"
+    assert all(kinds[w] == "reliable" for w in "abcde")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_next_labels_ask_where_doubt_is_and_whom_it_helps(seed):
+    item, worker, label, _ = crowd(seed, n=120, votes=3)
+    found = consensus(item, worker, label)
+    told = next_labels(item, worker, label, limit=10)
+    assert len(set(told.item.tolist())) == 10
+    assert set(told.worker.tolist()) == {""}
+    assert np.all(np.diff(told.gain) <= 1e-12)
+    doubt = dict(zip(found.items.tolist(), found.confidence.tolist(), strict=True))
+    assert np.mean([doubt[x] for x in told.item.tolist()]) < np.mean(found.confidence)
+    told = next_labels(item, worker, label, limit=10, offered=[0, 6, 7])
+    asked = set(zip(item.tolist(), worker.tolist(), strict=True))
+    chosen = set(zip(told.item.tolist(), told.worker.tolist(), strict=True))
+    assert not asked & chosen
+    assert (
+        told.worker == 6
+    ).mean() < 0.5  # right half of the time: asked only where nobody else is left
+    dear = next_labels(item, worker, label, limit=10, offered=[0, 1], prices={0: 1000.0})
+    assert (dear.worker == 1).mean() > 0.5
+
+
+def test_next_labels_know_new_items_and_refuse():
+    item, worker, label, _ = crowd(0, n=60)
+    told = next_labels(item, worker, label, limit=3, among=[1000, 1001, 1002, 0])
+    assert set(told.item.tolist()) == {1000, 1001, 1002}
+    assert len(next_labels(item, worker, label, limit=100).item) == 100
+    alone = next_labels([1, 2, 3], list("abc"), list("xyx"), limit=2)  # no item has two answers yet
+    assert len(set(alone.item.tolist())) == 2
+    with pytest.raises(ParameterError, match="limit must be"):
+        next_labels(item, worker, label, limit=0)
+    with pytest.raises(DataError, match="among must name"):
+        next_labels(item, worker, label, among=[])
+    with pytest.raises(ParameterError, match="prices must be"):
+        next_labels(item, worker, label, offered=[0], prices={0: 0.0})
+    with pytest.raises(DataError, match="gold must hold 10 items"):
+        consensus(item, worker, label, gold={0: 1})
 
 
 @settings(max_examples=15)
@@ -535,3 +626,28 @@ def test_command_tells_what_the_truth_cannot(tmp_path):
     assert "must have one truth" in str(
         CliRunner().invoke(app, ["crowd", answers, "--truth", twice]).exception
     )
+
+
+def test_next_labels_and_gold_from_the_shell(tmp_path):
+    item, worker, label, truth = crowd(1, n=80, votes=3)
+    rows = [
+        f"i{i},w{w},{'yes' if x else 'no'}" for i, w, x in zip(item, worker, label, strict=True)
+    ]
+    (tmp_path / "labels.csv").write_text("\n".join(["item,worker,label", *rows]))
+    said = [f"i{i},{'yes' if truth[i] else 'no'}" for i in range(30)]
+    (tmp_path / "gold.csv").write_text("\n".join(["item,truth", *said]))
+    (tmp_path / "pool.csv").write_text("worker,price\nw0,1\nw1,2.5\nfresh,1\n")
+    (tmp_path / "more.csv").write_text("item\ni3\nnew-1\nnew-2\n")
+    labels, gold = str(tmp_path / "labels.csv"), str(tmp_path / "gold.csv")
+    run = CliRunner().invoke(app, ["crowd", labels, "--gold", gold])
+    assert run.exit_code == 0, run.output
+    assert "By 30 gold items" in run.stderr
+    run = CliRunner().invoke(app, ["crowd", "next", labels, "--limit", "5"])
+    assert run.exit_code == 0, run.output
+    assert run.stdout.splitlines()[0] == "item,worker,gain"
+    assert len(run.stdout.splitlines()) == 6
+    pool = ["--workers", str(tmp_path / "pool.csv"), "--items", str(tmp_path / "more.csv")]
+    run = CliRunner().invoke(app, ["crowd", "next", labels, "--limit", "5", *pool])
+    named = [line.split(",") for line in run.stdout.splitlines()[1:]]
+    assert {x for x, _, _ in named} <= {"i3", "new-1", "new-2"}
+    assert {w for _, w, _ in named} <= {"w0", "w1", "fresh"}

@@ -67,6 +67,36 @@ def test_every_method_is_documented_and_loads():
         assert method.guarantee, method.name
 
 
+def test_nothing_public_is_missing_from_the_reference(tmp_path):
+    import inspect
+
+    from entrywise.methods import METHODS
+
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import api_page
+    finally:
+        sys.path.pop(0)
+    shown = [value for pairs in api_page.entries().values() for _, value in pairs]
+    known = {id(value) for value in shown}
+    assert len(known) == len(shown), "an object stands twice"
+    for method in METHODS:
+        assert id(method.load()) in known, f"{method.name} is not in the reference"
+    rooms = [name for _, names in api_page.ROOMS for name in names]
+    for room in rooms:
+        module = importlib.import_module(f"entrywise.{room}" if room else "entrywise")
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.isfunction(value) or inspect.isclass(value):
+                assert id(value) in known, f"{module.__name__}.{name} is not in the reference"
+    listed = {m.removeprefix("entrywise.").split(".")[0] for m in MODULES}
+    inner = {"linalg", "types", "fragments", "npz", "frames", "layouts", "gallery", "methods"}
+    faces = {"cli", "reproduce", "web", "integrations", "plot", "scale", "formats", "__main__"}
+    assert listed <= {*rooms, *inner, *faces}, "a new room must join docs/api_page.py"
+    api_page.write(tmp_path / "api.rst")
+    assert "entrywise.active.noisy_cur" in (tmp_path / "api.rst").read_text()
+
+
 def test_no_address_in_the_pins():
     assert "://" not in (ROOT / "constraints.txt").read_text()
 

@@ -133,3 +133,16 @@ def test_a_plan_of_ones_own_is_left_alone():
 def test_prices_come_second(method):
     names = list(inspect.signature(method.load()).parameters)
     assert "prices" not in names or names.index("prices") == 1
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_the_command_keeps_mathematics(form):
+    from typer.testing import CliRunner
+
+    from entrywise.cli.app import app
+
+    shown = CliRunner(env={"COLUMNS": "400"}).invoke(app, ["methods", "passive", "--format", form])
+    assert shown.exit_code == 0
+    assert "all lie in [low, high], through a Markov chain" in shown.stdout
+    assert ":math:" not in shown.stdout
+    assert "`" not in shown.stdout

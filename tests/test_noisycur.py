@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import entrywise as ew
@@ -14,7 +14,7 @@ from entrywise import gallery
 from entrywise.active import cur_plus, literal_noisy_cur, noisy_cur, split_nuclear_norm, two_phase
 from entrywise.active.two_cost.split_nuclear_norm import least_nuclear_norm
 from entrywise.checks import plans
-from entrywise.exceptions import ParameterError
+from entrywise.exceptions import AnswerError, ParameterError
 from entrywise.gallery import random_low_rank
 from entrywise.oracles import MatrixOracle, TwoCostOracle
 from entrywise.queries import Prices
@@ -142,13 +142,16 @@ def test_prices_for_each_column_and_entry():
     assert error(found.to_dense(), A) < 0.4
 
 
-def test_known_entries_are_free():
+def test_known_entries_are_free_and_fitted_from_the_start():
     A = random_low_rank(30, 20, 2, 0)
     known = ew.Observations.from_triplets(*np.nonzero(np.ones((30, 4))), A[:, :4].ravel(), (30, 20))
     plan = noisy_cur((30, 20), Prices(column=8), noise=NOISE, budget=120, rng=0)
-    assert (
-        ew.play(plan, oracle_for(A), known=known).cost < ew.play(plan, oracle_for(A)).cost == 120.0
-    )
+    run = Run(plan, known=known)
+    found, alone = ew.play(run, oracle_for(A)), ew.play(plan, oracle_for(A))
+    entries = [e.batch for e in run.log if e.batch.mode == "entry"]
+    assert all(np.all(batch.cols >= 4) for batch in entries)
+    assert found.cost == alone.cost == 120.0
+    assert error(found.to_dense(), A) < 0.8 * error(alone.to_dense(), A)
 
 
 # what comes back
@@ -339,18 +342,6 @@ def test_the_modes_are_visible_in_what_is_asked():
 # the literal algorithm and the rivals
 
 
-def test_literal_estimator_of_noisy_cur_is_the_literal_plan():
-    A = random_low_rank(40, 30, 2, 0)
-    one = ew.play(
-        noisy_cur((40, 30), Prices(column=8), columns=10, budget=300, estimator="literal", rng=0),
-        oracle_for(A),
-    )
-    two = ew.play(
-        literal_noisy_cur((40, 30), Prices(column=8), columns=10, budget=300, rng=0), oracle_for(A)
-    )
-    np.testing.assert_array_equal(one.to_dense(), two.to_dense())
-
-
 def test_literal_carries_the_theorem_and_says_that_it_is_vacuous():
     plan = literal_noisy_cur((40, 30), Prices(column=8), columns=10, noise=NOISE, budget=300, rng=0)
     found = ew.play(plan, oracle_for(random_low_rank(40, 30, 2, 0)))
@@ -361,7 +352,7 @@ def test_literal_carries_the_theorem_and_says_that_it_is_vacuous():
 
 def test_literal_without_columns_takes_the_forecast():
     found = ew.play(
-        noisy_cur((40, 30), Prices(column=8), noise=NOISE, budget=300, estimator="literal", rng=0),
+        literal_noisy_cur((40, 30), Prices(column=8), noise=NOISE, budget=300, rng=0),
         oracle_for(random_low_rank(40, 30, 2, 0)),
     )
     assert 1 <= found.report["columns"] <= 33
@@ -450,11 +441,10 @@ def test_split_nuclear_norm_meets_both_constraints_and_nothing_smaller_does():
     [
         {"noise": None},
         {"noise": 0.0},
-        {"estimator": "literal", "columns": 4},
         {"columns": 0},
         {"rank": 2},
     ],
-    ids=["unknown noise", "no noise", "literal", "entries only", "rank given"],
+    ids=["unknown noise", "no noise", "entries only", "rank given"],
 )
 def test_variants_obey_the_laws(extra, law):
     given_ = {
@@ -485,8 +475,10 @@ def test_variants_obey_the_laws(extra, law):
         ({"shape": 5}, "must be two numbers"),
         ({"columns": 31}, "columns of noisy_cur must be in 0..30"),
         ({"rank": 31}, "rank of noisy_cur must be in 0..30"),
-        ({"estimator": "ridge"}, "estimator must be bayes or literal"),
-        ({"penalty": 1.0}, "penalty belongs to"),
+        ({"noise": 1e300}, "noise of column must be between 1e-100 and 1e100"),
+        ({"noise": {"entry": 5e-324}}, "noise of entry must be between 1e-100 and 1e100"),
+        ({"budget": 1e300}, "budget of noisy_cur must be between 1e-100 and 1e100"),
+        ({"prices": Prices(column=1e300, entry=1e300)}, "price of column must be between"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(change, words):
@@ -541,7 +533,7 @@ def test_columns_more_precise_than_entries_are_allowed_with_a_warning():
             "must know both noises",
         ),
         (
-            lambda p: noisy_cur((40, 30), p, budget=30, estimator="literal"),
+            lambda p: literal_noisy_cur((40, 30), p, budget=30),
             "one column and one row",
         ),
         (
@@ -656,3 +648,124 @@ def test_one_measurement_promises_nothing():
 def test_ranks_and_columns_are_whole_numbers(extra):
     with pytest.raises(ParameterError, match="must be a whole number"):
         noisy_cur((80, 60), ew.Prices(column=16), noise=0.1, budget=720, **extra)
+
+
+# extremes: a finite result, or one sentence
+
+EXTREME = (0.0, 5e-324, 1e-310, 1e-300, 1e-150, 1e-90, 1.0, 1e30, 1e90, 1e150, 1e300, 1.7e308)
+SMALL_PLANS = {
+    "noisy_cur": lambda: noisy_cur((8, 6), Prices(column=3), noise=NOISE, budget=30, rng=0),
+    "noise unknown": lambda: noisy_cur((8, 6), Prices(column=3), budget=30, rng=0),
+    "no noise": lambda: noisy_cur((8, 6), Prices(column=3), noise=0.0, budget=30, rng=0),
+    "literal": lambda: literal_noisy_cur(
+        (8, 6), Prices(column=3), columns=3, noise=NOISE, budget=30, rng=0
+    ),
+    "cur_plus": lambda: cur_plus((8, 6), Prices(column=3), columns=2, rank=1, budget=40, rng=0),
+    "two_phase": lambda: two_phase((8, 6), budget=30, rank=2, rng=0),
+    "split": lambda: split_nuclear_norm(
+        (8, 6), Prices(column=3), columns=3, noise=NOISE, budget=30, rng=0
+    ),
+}
+
+
+def finite_or_one_sentence(plan, oracle):
+    """Return the completed matrix, finite; None where the plan refuses its answers in one line."""
+    try:
+        found = ew.play(plan, oracle)
+    except AnswerError as error:
+        words = str(error)
+    else:
+        words = ""
+    if words:
+        assert "\n" not in words
+        return None
+    X = found.to_dense()
+    assert np.all(np.isfinite(X))
+    return X
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", SMALL_PLANS)
+@settings(max_examples=15)
+@given(
+    scale=st.sampled_from(EXTREME),
+    odd=st.none() | st.sampled_from(EXTREME),
+    sign=st.sampled_from([-1.0, 1.0]),
+    at=st.integers(0, 47),
+    seed=st.integers(0, 9),
+)
+def test_no_answer_is_too_odd(name, scale, odd, sign, at, seed):
+    A = np.tanh(random_low_rank(8, 6, 2, seed)) * scale
+    if odd is not None:
+        A.ravel()[at] = sign * odd
+    finite_or_one_sentence(SMALL_PLANS[name](), MatrixOracle(A))
+
+
+@pytest.mark.parametrize("name", ["literal", "cur_plus", "two_phase", "split"])
+@pytest.mark.parametrize("power", [-1000, 900])
+def test_rivals_know_no_units_at_the_ends_of_floating_point(name, power):
+    A = random_low_rank(8, 6, 1, 3)
+    unit = 2.0**power
+    quiet = {"noise": {"column": 0.0, "entry": 0.0}}
+    make = {
+        "literal": lambda: literal_noisy_cur((8, 6), Prices(column=3), columns=3, budget=30, rng=0),
+        "split": lambda: split_nuclear_norm(
+            (8, 6), Prices(column=3), columns=3, budget=30, rng=0, **quiet
+        ),
+    }.get(name, SMALL_PLANS[name])
+    far = ew.play(make(), MatrixOracle(A * unit)).to_dense() / unit
+    near = ew.play(make(), MatrixOracle(A)).to_dense()
+    np.testing.assert_allclose(far, near, rtol=1e-6, atol=1e-9)
+
+
+def test_one_odd_answer_of_noisy_cur_is_named_and_nothing_is_kept_of_its_batch():
+    A = random_low_rank(8, 6, 2, 0)
+    A[2, 3] = -1e300
+    with pytest.raises(AnswerError, match=r"entry \(2, 3\) is -1e\+300; correct it, or count in"):
+        ew.play(SMALL_PLANS["noisy_cur"](), MatrixOracle(A))
+    A[2, 3] = 1e30
+    assert finite_or_one_sentence(SMALL_PLANS["noise unknown"](), MatrixOracle(A)) is not None
+    assert finite_or_one_sentence(SMALL_PLANS["no noise"](), MatrixOracle(A)) is not None
+
+
+def test_answers_far_below_the_noise_are_nothing_and_without_a_noise_they_are_refused():
+    A = random_low_rank(8, 6, 2, 0) * 1e-300
+    assert not finite_or_one_sentence(SMALL_PLANS["noisy_cur"](), MatrixOracle(A)).any()
+    with pytest.raises(AnswerError, match="must be 0 or reach 1e-100"):
+        ew.play(SMALL_PLANS["no noise"](), MatrixOracle(A))
+
+
+@pytest.mark.filterwarnings("ignore:noise of columns")
+@settings(max_examples=20)
+@given(
+    column=st.sampled_from([None, 0.0, 1e-100, 1e-30, 1.0, 1e30, 1e100]),
+    entry=st.sampled_from([None, 0.0, 1e-100, 1e-30, 1.0, 1e30, 1e100]),
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_noises_may_be_as_far_apart_as_can_be(column, entry):
+    noise = {"column": column, "entry": entry}
+    plan = noisy_cur((8, 6), Prices(column=3), noise=noise, budget=30, rng=0)
+    finite_or_one_sentence(plan, MatrixOracle(random_low_rank(8, 6, 2, 0)))
+
+
+@pytest.mark.parametrize("budget", [1e12, 1e99])
+def test_budgets_beyond_everything_neither_hang_nor_fill_the_memory(budget):
+    A = random_low_rank(8, 6, 2, 0)
+    found = ew.play(
+        noisy_cur((8, 6), Prices(column=3), noise=NOISE, budget=budget, rng=0), oracle_for(A)
+    )
+    assert found.report["cells"] == 48
+    with pytest.raises(ParameterError, match="must pay for at most 1e\\+08 entries"):
+        literal_noisy_cur((8, 6), Prices(column=3), columns=3, budget=budget, rng=0)
+
+
+@pytest.mark.parametrize("price", [1e-99, 1e-13, 1e97])
+def test_the_unit_of_money_does_not_matter(price):
+    A = random_low_rank(12, 10, 2, 0)
+    costs = []
+    for unit in (1.0, price):
+        prices = Prices(column=3 * unit, entry=unit)
+        plan = noisy_cur((12, 10), prices, noise=NOISE, budget=60 * unit, rng=0)
+        costs.append(ew.play(plan, oracle_for(A)).cost / unit)
+    assert costs[1] == pytest.approx(costs[0], abs=1.0)
+    assert costs[1] <= 60 * (1 + 1e-9)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import entrywise as ew
 from entrywise.active.two_cost.ranks import (
@@ -31,7 +32,9 @@ from entrywise.bounds.noisycur import (
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
 from entrywise.linalg.jointcov import joint_variance
-from entrywise.linalg.ridge import ridge_path
+from entrywise.linalg.ridge import ridge_lines, ridge_path
+from entrywise.linalg.units import in_unit, out_of_unit, unit_of
+from entrywise.passive.iterative_svd import iterative_svd, soft_filled
 
 # ridge paths
 
@@ -410,6 +413,85 @@ def test_the_theorem_is_vacuous_at_the_papers_budgets_and_not_for_a_huge_matrix(
     found = theorem1(big, 30_000, 10**11, noise={"column": 0.1, "entry": 1e-4})
     assert not found.vacuous
     assert 0 < found.value < 1
+
+
+def test_the_theorem_says_nothing_where_it_divides_by_a_column_noise_of_zero():
+    one = traits(np.ones((60, 50)))
+    big = type(one)(10**7, 10**7, 1, 1.0, 1.0, 1.0, 1e14, 1e7)
+    silent = theorem1(big, 30_000, 10**11, noise={"column": 0.0, "entry": 1e-4})
+    assert silent.vacuous
+    assert silent.value == math.inf
+    assert "divides by the noise of columns" in silent.checked[-1]
+    exact = theorem1(big, 30_000, 10**11, noise={"column": 0.0, "entry": 0.0})
+    assert not exact.vacuous
+
+
+@given(
+    size=st.sampled_from([5e-324, 1e-300, 1e-160, 1.0, 1e160, 1e300]),
+    column=st.sampled_from([0.0, 5e-324, 1e-160, 1.0, 1e160, 1e300]),
+    entry=st.sampled_from([0.0, 5e-324, 1e-160, 1.0, 1e160, 1e300]),
+    penalty=st.sampled_from([0.0, 1e-300, 1e300]),
+)
+def test_bounds_have_a_value_at_both_ends_of_floating_point(size, column, entry, penalty):
+    of = type(traits(np.ones((2, 2))))(10**6, 10**6, 2, 1.0, 3.0, size, size, size)
+    noise = {"column": column, "entry": entry}
+    found = theorem1(of, 10**5, 10**9, noise=noise, penalty=penalty)
+    assert found.value >= 0
+    assert all(x >= 0 for x in budgets(of, ew.Prices(column=4), noise=noise).values())
+    assert lemma1(size, column, 100, 0.5)[0] >= 0
+
+
+# many lines at once, and units
+
+
+@given(n=st.integers(1, 7), k=st.integers(1, 3), lines=st.integers(1, 4), seed=st.integers(0, 99))
+def test_ridge_of_many_lines_is_that_of_each(n, k, lines, seed):
+    rng = np.random.default_rng(seed)
+    F, Y = rng.standard_normal((n, k)), rng.standard_normal((lines, n))
+    W = np.where(rng.random((lines, n)) < 0.6, rng.random((lines, n)), 0.0)
+    mean, cov = rng.standard_normal(k), np.diag(rng.uniform(0.5, 2.0, k)) + 0.1
+    found = ridge_lines(F, W, (W * Y) @ F, mean, cov)
+    sparse = ridge_lines(F, csr_array(W), (W * Y) @ F, mean, cov)
+    np.testing.assert_allclose(found, sparse, rtol=1e-8, atol=1e-10)
+    for t in range(lines):
+        P = np.linalg.inv(cov)
+        G = (F * W[t][:, None]).T @ F + P
+        alone = np.linalg.solve(G, F.T @ (W[t] * Y[t]) + P @ mean)
+        np.testing.assert_allclose(found[t], alone, rtol=1e-8, atol=1e-10)
+
+
+def test_filling_in_with_lowered_singular_values_against_a_dense_svd():
+    rng = np.random.default_rng(0)
+    X = random_low_rank(9, 7, 2, 1) + 0.01 * rng.standard_normal((9, 7))
+    Y = np.where(rng.random(X.shape) < 0.75, X, np.nan)
+    Z = soft_filled(Y, 2, max_sweeps=3000, tol=1e-12)
+    U, s, Vt = np.linalg.svd(Z, full_matrices=False)
+    again = (U[:, :2] * (s[:2] - s[2])) @ Vt[:2]
+    gone = np.isnan(Y)
+    np.testing.assert_array_equal(Z[~gone], X[~gone])
+    np.testing.assert_allclose(Z[gone], again[gone], atol=1e-6)
+
+
+@given(power=st.integers(-1074, 1023), seed=st.integers(0, 9))
+def test_units_are_powers_of_two_and_one_for_ordinary_numbers(power, seed):
+    x = np.random.default_rng(seed).uniform(-1, 1, 5) * 2.0**power
+    unit = unit_of(x)
+    assert math.frexp(unit)[0] == 0.5
+    size = np.abs(x).max()
+    if size == 0 or 1e-100 <= size <= 1e100:
+        assert unit == 1.0
+        assert in_unit(x, unit) is x
+    else:
+        assert 1.0 <= size / unit < 2.0
+    np.testing.assert_array_equal(out_of_unit(in_unit(x, unit), unit), x)
+
+
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**1000])
+def test_iterative_svd_knows_no_units(unit):
+    A = random_low_rank(8, 6, 1, 0)
+    A[0, 0] = np.nan
+    near, far = (iterative_svd(ew.Observations.from_dense(A * u), 1) for u in (1.0, unit))
+    np.testing.assert_allclose(far.to_dense() / unit, near.to_dense(), rtol=1e-9)
 
 
 def test_budgets_compare_as_the_paper_says():

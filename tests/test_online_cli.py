@@ -272,3 +272,30 @@ def test_one_sentence_and_exit_code_1(tmp_path):
     assert done.returncode == 1
     assert "no such file" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_a_table_is_a_stream_too(tmp_path, mark):
+    path = tmp_path / "votes.csv"
+    lines = [mark.join(("user", "item", "label"))]
+    lines += [mark.join((v["row"], v["col"], str(v["label"]).lower())) for v in VOTES]
+    path.write_text("\n".join([*lines, mark.join(("u0", "i0", ""))]) + "\n")
+    done = run(path)
+    assert done.exit_code == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [x["prediction"] for x in found[:-1]] == wanted(VOTES)
+    assert "mistake" not in found[-1]
+
+
+def test_a_stream_of_bad_lines_is_stopped_early():
+    lines = "".join(f"u{k},i{k},maybe\n" for k in range(3000))
+    done = run("-", input="row,col,label\n" + lines)
+    assert done.exit_code == 1
+    assert len(done.stderr.splitlines()) <= 30
+    assert "after 10 other bad lines; --skip leaves out more" in str(done.exception)
+    none = run("-", input="alpha,beta\n" + lines)
+    assert none.exit_code == 1
+    assert "stdin line 1: must be JSON lines, or a table" in str(none.exception)
+    more = run("-", "--skip", "3000", input="row,col,label\n" + lines)
+    assert more.exit_code == 0
+    assert "3,000 bad lines were left out" in more.stderr

@@ -341,3 +341,27 @@ def test_populations_refuse_what_is_none():
 )
 def test_variants_obey_the_laws(made, law):
     law(made, gallery.coin_oracle)
+
+
+@pytest.mark.parametrize("budget", [1e300, 1e17, float("inf")])
+@pytest.mark.parametrize(
+    "make",
+    [
+        sequential_halving,
+        successive_elimination,
+        median_elimination,
+        lil_ucb,
+        uniform_pairs,
+        best_pair,
+    ],
+)
+def test_budgets_beyond_counting_are_refused(make, budget):
+    with pytest.raises(ParameterError, match=r"budget of .* must"):
+        make(5, budget=budget, rng=0)
+
+
+def test_promises_beyond_counting_are_refused():
+    with pytest.raises(ParameterError, match="epsilon of median_elimination must be in"):
+        median_elimination(5, budget=100, epsilon=1e-300, rng=0)
+    with pytest.raises(ParameterError, match="delta of successive_elimination must be in"):
+        successive_elimination(5, budget=100, delta=1e-320, rng=0)

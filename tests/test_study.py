@@ -19,10 +19,11 @@ from entrywise.gallery import random_psd
 from entrywise.oracles import FunctionOracle, MatrixOracle
 from entrywise.play import play
 from entrywise.queries import Prices
-from entrywise.study import SQLStore, Study, Told, tells
-from entrywise.study.database import normal_url, upgrade
+from entrywise.study import Store, Study, Told, tells
+from entrywise.study.database import normal_url
 from entrywise.study.leases import IN_ORDER, free_questions
 from entrywise.study.schema import HEAD, metadata, pending
+from entrywise.study.steps import Steps
 
 A = random_psd(9, 3, 5)
 NYSTROM = {"plan": "adaptive-nystrom", "params": {"n": 9}, "seed": 1}
@@ -149,7 +150,7 @@ def test_labels_and_sizes_must_agree(lab):
         Study.create(lab, "x", plan="adaptive-nystrom", params={"n": 3}, rows=["a", "b"])
     with pytest.raises(ParameterError, match="'a' twice"):
         Study.create(lab, "x", plan="adaptive-nystrom", rows=["a", "a"])
-    assert SQLStore(lab).records() == []
+    assert Store(lab).records() == []
 
 
 def test_known_entries_are_matched_by_label(lab):
@@ -291,10 +292,10 @@ def test_budget_and_prices_go_to_the_plan_that_takes_them(lab):
     )
     found = study.play(MatrixOracle(np.ones((3, 4))))
     assert (found.status, found.cost) == ("exhausted", 4.0)
-    with pytest.raises(ParameterError, match="plans with its budget; fork"):
-        study.reopen(budget=9.0)
     twin = study.fork("richer", budget=9.0)
-    assert twin.play(MatrixOracle(np.ones((3, 4)))).cost == 7.0  # what the first spent counts
+    study.reopen(budget=9.0)
+    for each in (study, twin):
+        assert each.play(MatrixOracle(np.ones((3, 4)))).cost == 7.0  # what the first spent counts
 
 
 def test_checkpoints_save_the_replay_and_change_nothing(desk):
@@ -305,7 +306,7 @@ def test_checkpoints_save_the_replay_and_change_nothing(desk):
         if study.finished:
             break
         again = desk.open("staged")  # resumes at the last checkpoint
-        kept = again.store.checkpoint(again._record.id)
+        kept = again.store.checkpoint(again._record.id, 0)
         assert kept is not None
         assert kept[0] == again.status()["batch"]
         fill(again, B)
@@ -324,11 +325,12 @@ def test_checkpoints_of_a_fresh_plan_keep_its_stock(desk):
         study.name + "-fork", params={"stages": 7}
     )  # three stages more, some of their entries in stock
     while not twin.finished:
-        twin = Study.open(twin.store, twin.name)
+        twin = Study.open(twin.store, twin.name, plans=study_plans.ALLOWED)
         fill(twin, B)
     again = study.fork(study.name + "-again", params={"stages": 7})
-    assert same_result(again.play(MatrixOracle(B)), Study.open(twin.store, twin.name).result())
-    assert Study.open(twin.store, twin.name).result().cost == again.result().cost
+    last = Study.open(twin.store, twin.name, plans=study_plans.ALLOWED).result()
+    assert same_result(again.play(MatrixOracle(B)), last)
+    assert last.cost == again.result().cost
 
 
 def test_a_checkpoint_is_really_used(lab, monkeypatch):
@@ -337,12 +339,16 @@ def test_a_checkpoint_is_really_used(lab, monkeypatch):
     for _ in range(4):
         fill(study, B)
     read = []
-    original = SQLStore.answers
+    original = Store.steps
     monkeypatch.setattr(
-        SQLStore, "answers", lambda self, *args: read.append(args) or original(self, *args)
+        Store, "steps", lambda self, *args: read.append(args) or original(self, *args)
     )
-    Study.open(lab, "staged").result()
-    assert min(first for _, first, _ in read) == study.status()["batch"]
+    followed = []
+    monkeypatch.setattr(
+        Steps, "_follow", lambda self, record, live, rows: followed.append(rows[0].step)
+    )
+    Study.open(lab, "staged", plans=study_plans.ALLOWED).result()
+    assert followed == [study.status()["batch"]]
 
 
 def test_bad_plans_and_parameters_are_refused_before_anything_is_written(lab):
@@ -365,7 +371,7 @@ def test_bad_plans_and_parameters_are_refused_before_anything_is_written(lab):
     ):
         with pytest.raises(ParameterError, match=words):
             Study.create(lab, **{"name": "bad", **NYSTROM, **extra})
-    assert SQLStore(lab).records() == []
+    assert Store(lab).records() == []
 
 
 # troubles and their ways out
@@ -395,17 +401,21 @@ def test_a_newer_version_that_asks_otherwise_is_noticed_and_forked(desk, monkeyp
     monkeypatch.setattr(study_plans, "SHIFT", 1)
     again = desk.open("drift")
     asked = again.ask()  # what is open can still be told
-    with pytest.raises(ReplayDiverged, match=r"batch 0 .* fork the study"):
+    with pytest.raises(ReplayDiverged, match=r"batch 0 .* `study renew`"):
         again.tell([(q.id, A[q.index]) for q in asked])
     assert "ReplayDiverged" in again.status()["trouble"]
+    assert again.result().cost == again.status()["spent"]  # what there is can be looked at
     paid = again.status()["spent"]
     twin = again.fork(again.name + "-fork")
     new = twin.status()
     assert new["parent"] == again.name
     assert new["open"] < 9  # the old answers are its memory
-    found = twin.play(MatrixOracle(A))
-    assert found.cost == paid + 13  # columns 1 and 4, less what columns 0 and 3 share with them
-    assert same_result(found, play(study_plans.drifting(9), MatrixOracle(A)))
+    again.renew()
+    assert again.status()["trouble"] is None
+    for each in (twin, again):
+        found = each.play(MatrixOracle(A))
+        assert found.cost == paid + 13  # columns 1 and 4, less what columns 0 and 3 share with them
+        assert same_result(found, play(study_plans.drifting(9), MatrixOracle(A)))
 
 
 def test_corrections_of_corrections(desk):
@@ -415,34 +425,25 @@ def test_corrections_of_corrections(desk):
     for q in first:
         with contextlib.suppress(NotPSD):  # half corrected, the answers may contradict each other
             study.amend(q.id, A[q.index])
-    wrong = [
-        line for line in study.log() if line["value"] not in (None, A[line["row"], line["col"]])
-    ]
-    for line in [line for line in wrong if line["what"] == "withdrawn" and line["price"]]:
-        with contextlib.suppress(NotPSD):
-            study.amend(
-                line["id"], A[line["row"], line["col"]]
-            )  # answers of a withdrawn batch serve as memory
+    wrong = [line for line in study.log() if line["what"] == "told"]
+    for line in wrong:
+        if line["value"] != A[line["row"], line["col"]]:
+            with contextlib.suppress(NotPSD):
+                study.amend(line["id"], A[line["row"], line["col"]])
     again = desk.open("twice")
     found = again.play(MatrixOracle(A))
     assert same_result(found, play(adaptive_nystrom(9, rng=1), MatrixOracle(A)))
-    told = [
-        line
-        for line in again.log()
-        if line["price"] and line["value"] is not None and line["what"] != "amended"
-    ]
+    told = [line for line in again.log() if line["what"] == "told"]
     assert found.cost == sum(line["price"] for line in told)
-    assert again.status()["withdrawn"] >= 1
+    assert again.status()["epoch"] >= 9
 
 
 def test_corrections_that_cannot_be(lab):
     study = Study.create(lab, "amend", **NYSTROM)
     fill(study, A)
-    memory = next(line for line in study.log() if line["what"] == "memory")
     for answer, value, words in (
-        (memory["id"], 1.0, f"answered from memory; amend 0.{memory['row']}"),
         ("7.3", 1.0, "no question 7.3"),
-        ("1.0" if memory["id"] != "1.0" else "1.1", 1.0, "no answer to amend"),
+        (study.ask(1)[0].id, 1.0, "no answer to amend"),
         ((0, 1), 1.0, "not answered"),
         ("0.0", "failed", "cannot do without"),
         ("0.0", "1,5", "with a point"),
@@ -551,7 +552,7 @@ def test_missing_databases_and_studies(tmp_path, lab):
 
 def test_a_password_is_never_shown():
     with pytest.raises(StoreError) as caught:
-        SQLStore("postgresql://me:secret@127.0.0.1:1/x")
+        Store("postgresql://me:secret@127.0.0.1:1/x")
     assert "secret" not in str(caught.value)
 
 
@@ -559,7 +560,7 @@ def test_migrations_make_the_tables_of_the_schema(database_url):
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    store = SQLStore(database_url)
+    store = Store(database_url)
     options = {"version_table": "entrywise_version", "compare_type": True}
     with store.database.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts=options)
@@ -567,44 +568,13 @@ def test_migrations_make_the_tables_of_the_schema(database_url):
         assert context.get_current_revision() == HEAD
 
 
-@pytest.mark.parametrize("priced", [False, True])  # tables of version 0001 have been made both ways
-def test_a_study_of_the_first_tables_is_brought_up_to_date(lab, tmp_path, priced):
-    import sqlite3
-
-    now = Study.create(lab, "old", **NYSTROM)
-    fill(now, A, limit=4, worker="w")
-    with sa.create_engine(f"sqlite:///{tmp_path}/first.db").begin() as connection:
-        upgrade(connection, "0001")
-    handle = sqlite3.connect(tmp_path / "first.db")
-    handle.execute("ATTACH ? AS now", (lab,))
-    if priced:
-        handle.execute("ALTER TABLE pending ADD COLUMN price FLOAT NOT NULL DEFAULT 0")
-    for table in metadata.tables:
-        names = ", ".join(
-            f'"{row[1]}"' for row in handle.execute(f"PRAGMA main.table_info({table})")
-        )
-        handle.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM now.{table}")
-    handle.commit()
-    handle.close()
-    study = Study.open(str(tmp_path / "first.db"), "old")
-    assert study.status() == now.status()
-    index = study.store.database.read(lambda c: sa.inspect(c).get_indexes("pending"))
-    assert {i["name"]: i["column_names"] for i in index}["pending_free"] == [
-        "study",
-        "batch",
-        "leased_until",
-        "position",
-    ]
-    assert study.status()["answered"] == 4
-    assert same_result(study.play(MatrixOracle(A)), now.play(MatrixOracle(A)))
-
-
-def test_the_queue_holds_questions_of_the_current_batch_alone(desk):
+def test_the_queue_holds_questions_of_the_current_step_alone(desk):
     study = desk.create("queue", **NYSTROM)
 
     def check(study):
-        batches = sa.select(pending.c.batch).where(pending.c.study == study._record.id).distinct()
-        found = study.store.database.read(lambda c: c.execute(batches).scalars().all())
+        here = (pending.c.study == study._record.id, pending.c.leased_until >= 0)
+        steps = sa.select(pending.c.step).where(*here).distinct()
+        found = study.store.database.read(lambda c: c.execute(steps).scalars().all())
         assert set(found) <= {study.store.record(study.name).current}
 
     check(study)
@@ -637,7 +607,7 @@ def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(
         params={"n": 20_000, "rank": 1},
         seed=1,
     )
-    store, number = study.store, study._record.id
+    store, number, record = study.store, study._record.id, study._record
 
     def explain(connection):
         if analyzed:
@@ -650,7 +620,7 @@ def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(
             ("left", tells._LEFT_POSTGRESQL, f"{number}, 0, 7"),
             (
                 "free",
-                free_questions(number, 1e9)
+                free_questions(record, 1e9)
                 .limit(20)
                 .compile(connection, compile_kwargs={"literal_binds": True}),
                 "",
@@ -665,9 +635,10 @@ def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(
     one, left, free = store.database.write(explain)
     for plan in (one, left):
         assert "pending_pkey on pending" in plan
-        assert "pending_free" not in plan
+    assert "pending_free" not in one
+    assert "(step = $" in left
     assert "Index Scan using pending_free" in free
-    assert "(batch = $0)" in free
+    assert "(step = $0)" in free
     assert "Sort" not in free
 
 
@@ -686,10 +657,8 @@ def test_postgresql_asks_by_key_with_statistics_of_another_study(own_server):
     Study.create(
         own_server.url, "first", plan="adaptive-nystrom", params={"n": 2000, "rank": 1}, seed=1
     )
-    analyze = (
-        "ANALYZE pending; ANALYZE questions; ANALYZE answers; ANALYZE batches; ANALYZE studies"
-    )
-    SQLStore(own_server.url).database.write(lambda c: c.exec_driver_sql(analyze))
+    analyze = "ANALYZE pending; ANALYZE questions; ANALYZE facts; ANALYZE steps; ANALYZE studies"
+    Store(own_server.url).database.write(lambda c: c.exec_driver_sql(analyze))
     study = Study.create(
         own_server.url, "second", plan="adaptive-nystrom", params={"n": 20_000, "rank": 1}, seed=1
     )
@@ -709,30 +678,30 @@ def test_postgresql_reads_each_answer_once_with_statistics_of_another_study(own_
     first = Study.create(own_server.url, "first", plan="adaptive-nystrom", params=params, seed=1)
     fill(first, A)
     first.store.database.write(
-        lambda c: c.exec_driver_sql("ALTER TABLE answers SET (autovacuum_enabled = off)")
+        lambda c: c.exec_driver_sql("ALTER TABLE facts SET (autovacuum_enabled = off)")
     )
     first.store.database.write(
         lambda c: c.exec_driver_sql("ALTER TABLE questions SET (autovacuum_enabled = off)")
     )
-    first.store.database.write(lambda c: c.exec_driver_sql("ANALYZE questions; ANALYZE answers"))
+    first.store.database.write(lambda c: c.exec_driver_sql("ANALYZE questions; ANALYZE facts"))
     study = Study.create(own_server.url, "second", plan="adaptive-nystrom", params=params, seed=2)
     asked = study.ask(2000)
     answers = [(q.id, A[q.row, q.col]) for q in asked]
     study.tell(answers)
     assert len(asked) > 1000
-    before = touched(study, "questions", "answers")
+    before = touched(study, "questions", "facts")
     assert sum(line["what"] == "told" for line in study.log()) == len(asked)
     study.tell(answers)
     study.fork("third")
-    assert touched(study, "questions", "answers") - before < 20 * len(asked)
+    assert touched(study, "questions", "facts") - before < 20 * len(asked)
 
 
 def test_many_make_the_same_new_database_at_once(lab):
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(6) as pool:
-        made = list(pool.map(lambda k: Study.create(SQLStore(lab), f"s{k}", **NYSTROM), range(6)))
-    assert [record.name for record in SQLStore(lab).records()] == [study.name for study in made]
+        made = list(pool.map(lambda k: Study.create(Store(lab), f"s{k}", **NYSTROM), range(6)))
+    assert [record.name for record in Store(lab).records()] == [study.name for study in made]
 
 
 def test_a_name_is_given_once_whoever_comes_first(desk):
@@ -751,16 +720,16 @@ def test_a_name_is_given_once_whoever_comes_first(desk):
 
 
 def test_a_database_of_a_later_version_is_refused(lab):
-    store = SQLStore(lab)
+    store = Store(lab)
     store.database.write(
         lambda c: c.exec_driver_sql("UPDATE entrywise_version SET version_num = '9999'")
     )
     with pytest.raises(StoreError, match=r"later version .* upgrade"):
-        SQLStore(lab)
+        Store(lab)
 
 
 def test_sqlite_is_durable_and_waits(lab):
-    store = SQLStore(lab)
+    store = Store(lab)
 
     def read(words):
         return store.database.read(lambda c: c.exec_driver_sql(f"PRAGMA {words}").scalar())
@@ -776,10 +745,10 @@ def test_tables_hold_one_row_a_question_and_an_answer(lab):
     study = Study.create(lab, "plain", prices={"entry": 2.5}, **NYSTROM)
     fill(study, A, limit=2, worker="bench")
     rows = sqlite3.connect(lab).execute(
-        'SELECT q.batch, q.position, q."row", q.col, q.mode, q.price, a.value, a.failed, a.source FROM questions q '
-        "JOIN answers a USING (study, batch, position)"
+        'SELECT q.batch, q.position, q."row", q.col, q.mode, q.price, f.value, f.failed, f.kind FROM questions q '
+        "JOIN facts f USING (study, batch, position)"
     )
-    assert rows.fetchall() == [(0, k, k, k, "entry", 2.5, A[k, k], 0, "told") for k in range(2)]
+    assert rows.fetchall() == [(0, k, k, k, "entry", 2.5, A[k, k], 0, "answer") for k in range(2)]
 
 
 def test_a_file_that_is_no_export_is_refused(tmp_path, lab):

@@ -17,3 +17,22 @@ def test_killed_workers_lose_nothing(desk):
     assert (found.lost, found.doubled, found.gave_up) == (0, 0, 0)
     assert found.identical
     assert found.cost == found.expected_cost
+
+
+def test_a_streaming_study_outlives_kills_corrections_extensions_and_oracles_that_raise(desk):
+    found = torture(
+        desk.url,
+        desk.prefix + "stream",
+        kills=6,
+        seed=12,
+        workers=3,
+        n=24,
+        rank=2,
+        pause=0.15,
+        raises=0.1,
+        strikes=("kill", "correct", "extend"),
+        streaming=True,
+    )
+    assert found.kills >= 3
+    assert found.acknowledged > 0
+    assert found.unharmed

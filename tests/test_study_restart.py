@@ -152,7 +152,7 @@ def test_of_two_who_answer_the_last_two_questions_at_once_one_goes_on(own_server
     study.tell(told[:-2])
     slow = """
         CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.7); RETURN NEW; END';
-        CREATE TRIGGER slow BEFORE INSERT ON answers FOR EACH ROW EXECUTE FUNCTION slow()
+        CREATE TRIGGER slow BEFORE INSERT ON facts FOR EACH ROW EXECUTE FUNCTION slow()
     """
     study.store.database.write(lambda c: c.exec_driver_sql(slow))
     both = [Study.open(own_server.url, "race") for _ in range(2)]
@@ -170,4 +170,4 @@ def test_of_two_who_answer_the_last_two_questions_at_once_one_goes_on(own_server
     for thread in threads:
         thread.join()
     assert study.store.record("race").current == 1
-    assert study.store.open_question(study._record.id) is not None
+    assert study.store.leases.open_question(study.store.record("race")) is not None

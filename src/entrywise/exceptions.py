@@ -10,6 +10,7 @@
     │   └── TellError               an answer to a question that is not open
     ├── AnswerError                 the oracle: an answer that cannot be true
     │   └── NotPSD                  answers that no positive semidefinite matrix gives
+    ├── OracleError                 nobody answered: a worker or a command that failed again and again
     ├── Exhausted                   the money: the next batch cannot be paid whole
     └── StoreError                  the store: a study missing, in the way, or unlike its log
         └── ReplayDiverged          the plan asks for something else than the log says
@@ -57,6 +58,10 @@ class AnswerError(EntrywiseError, ValueError):
 
 class NotPSD(AnswerError):
     """Answers that no positive semidefinite matrix gives."""
+
+
+class OracleError(EntrywiseError):
+    """Nobody answered: a worker or a command that failed, or took too long, again and again."""
 
 
 class Exhausted(EntrywiseError):

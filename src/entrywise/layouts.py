@@ -110,7 +110,7 @@ def has_labels(columns: Sequence[Facts], lines: int, headed: bool) -> bool:
         return True
     unique = first.kind == "whole" and first.distinct == lines and not first.gaps
     if not unique:
-        if usual and first.kind != "empty":
+        if usual:
             raise _labels(first, "cells that are no unique whole numbers")
         return False
     if usual or (headed and _stands_apart(first, rest, lines)):
@@ -133,6 +133,9 @@ def _stands_apart(first: Facts, rest: Sequence[Facts], lines: int) -> bool:
 
 def _named(columns: Sequence[Facts], names: Sequence[str]) -> int | None:
     plain = [plain_name(column.name) for column in columns]
+    twice = next((name for name in names if plain.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"has two columns called {twice!r}; rename one")
     return next((plain.index(name) for name in names if name in plain), None)
 
 
@@ -153,9 +156,9 @@ def _beside(
         return None
     row, col = roles[0], roles[1]
     if row in taken:
-        return row, keys[0], value  # type: ignore[return-value]
+        return row, keys[0], value
     if col in taken:
-        return keys[0], col, value  # type: ignore[return-value]
+        return keys[0], col, value
     return keys[0], keys[1], value
 
 
@@ -175,12 +178,12 @@ def _three(
 ) -> tuple[int, int, int] | None:
     """Return (0, 1, 2) where three columns without usual names are two keys and a number."""
     a, b, value = columns
-    if not (_is_key(a) and _is_key(b)):
+    if not _is_key(a):
         return None
-    if b.kind == "text":  # no wide table has text beside its labels
+    if b.kind == "text" and _is_key(b):  # no wide table has text beside its labels
         return 0, 1, 2
     often = a.distinct < lines and b.distinct < lines
-    if often and not value.gaps:
+    if often and _is_key(b) and not value.gaps:
         if a.kind == "text" or _unlike_wide(a, b, lines, repeats):
             return 0, 1, 2
         if value.kind == "number" and not repeats(0, 1):
@@ -193,7 +196,8 @@ def _three(
 def _may_be_keys(columns: Sequence[Facts], lines: int) -> bool:
     """Return whether the first two columns may name entries: no gap anywhere, as a wide table would have, and repeats."""
     a, b = columns[:2]
-    if not (_is_key(a) and _is_key(b)) or any(column.gaps for column in columns):
+    named = _is_key(b) or b.kind == "empty"  # a column called NA looks empty
+    if not (_is_key(a) and named) or any(column.gaps for column in columns if column is not b):
         return False
     if _is_series([column.name for column in columns[1:]], a.name) or is_label_name(a.name):
         return False

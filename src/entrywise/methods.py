@@ -52,6 +52,13 @@ class Method:
         return getattr(importlib.import_module(f"entrywise.{module}"), name)
 
     @property
+    def kind(self) -> str:
+        """How an active method asks: ``streaming`` (nobody waits) or ``batch``; empty for the other rooms."""
+        if self.room != "active":
+            return ""
+        return "streaming" if getattr(self.load(), "streaming", False) else "batch"
+
+    @property
     def summary(self) -> str:
         """First line of its docstring."""
         return (inspect.getdoc(self.load()) or "").split("\n")[0]
@@ -210,7 +217,7 @@ METHODS: tuple[Method, ...] = (
             "every entry within epsilon with probability 1 - delta (Theorem 4.3), at "
             "millions of answers: the baseline"
         ),
-        example={"n": 12, "rank": 2, "epsilon": 0.9, "budget": 600, "rng": 0},
+        example={"n": 12, "rank": 1, "epsilon": 0.9, "theta": 0.02, "rng": 0},
         problem="coin_oracle",
     ),
     Method(
@@ -473,6 +480,17 @@ METHODS: tuple[Method, ...] = (
         problem="cells_oracle",
     ),
     Method(
+        name="row-scores",
+        home="active.cells.row_scores:row_scores",
+        room="active",
+        paper="Neyman 1934, on common columns and an empirical-Bayes fit",
+        guarantee=(
+            "never above its budget; intervals of row means measured to cover on five boards, no bound"
+        ),
+        example={"shape": (14, 10), "budget": 90, "rng": 0},
+        problem="cells_oracle",
+    ),
+    Method(
         name="top-two",
         home="active.cells.top_two:top_two",
         room="active",
@@ -554,7 +572,9 @@ def renamed(plan: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     found = {}
     for key, value in params.items():
         now = words.get(key, key)
+        if now is None:
+            continue
         left_open = value is None and now in takes and takes[now].default is not None
-        if now is not None and not left_open:  # what nobody chose has a default of its own now
+        if not left_open:  # what nobody chose has a default of its own now
             found[now] = value
     return name, found

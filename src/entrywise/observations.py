@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entrywise import frames
+from entrywise import fragments, frames
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.layouts import Labels, Layout
 from entrywise.types import Array, Indices
@@ -72,18 +72,9 @@ class Observations:
         if len(tuple(self.shape)) != 2 or min(self.shape) < 1:
             raise DataError(f"shape must be two numbers above 0, got {self.shape}")
         m, n = (int(s) for s in self.shape)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            t = bad[0]
-            raise DataError(
-                f"value {t}, entry ({rows[t]}, {cols[t]}), is {values[t]}; values must be finite, leave unknown ones out"
-            )
-        for name, index, size in (("row", rows, m), ("column", cols, n)):
-            outside = np.flatnonzero((index < 0) | (index >= size))
-            if len(outside):
-                raise DataError(
-                    f"{name} {index[outside[0]]} of observation {outside[0]} must be in 0..{size - 1}"
-                )
+        _check_finite(rows, cols, values)
+        _check_range(rows, m, "row")
+        _check_range(cols, n, "column")
         for array in (rows, cols, values):
             array.flags.writeable = False
         object.__setattr__(self, "rows", rows)
@@ -208,6 +199,24 @@ class Observations:
         if self.row_labels is not None or self.col_labels is not None:
             words.append("labelled")
         return f"Observations({', '.join(words)})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: size, how much is known, and the first entries."""
+        facts: dict[str, object] = {
+            "shape": f"{self.shape[0]} x {self.shape[1]}",
+            "known": f"{len(self):,} ({self.share:.1%})",
+        }
+        lines = [
+            (
+                fragments.label(self.row_labels[i] if self.row_labels else int(i)),
+                fragments.label(self.col_labels[j] if self.col_labels else int(j)),
+                float(x),
+            )
+            for i, j, x in zip(self.rows[:5], self.cols[:5], self.values[:5], strict=True)
+        ]
+        return fragments.card(
+            "Observations", facts, fragments.table(("row", "column", "value"), lines)
+        )
 
     @property
     def share(self) -> float:
@@ -376,9 +385,8 @@ class Observations:
             values = _mean(self.values, group, count)
             return replace(self.take(first), values=values, noise=noise, _checked=True)
         if duplicates == "last":
-            last = np.zeros(len(first), np.int64)
-            last[group] = np.arange(len(self))
-            first = last
+            first = np.zeros(len(first), np.int64)
+            first[group] = np.arange(len(self))  # the last of each group is written last
         return self.take(np.sort(first))
 
     def _numbered(self) -> tuple[Indices, Indices, int]:
@@ -399,12 +407,28 @@ class Observations:
         return f"({row}, {col})"
 
 
+def _check_finite(rows: Indices, cols: Indices, values: Array) -> None:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        t = bad[0]
+        raise DataError(
+            f"value {t}, entry ({rows[t]}, {cols[t]}), is {values[t]}; values must be finite, leave unknown ones out"
+        )
+
+
+def _check_range(index: Indices, size: int, axis: str) -> None:
+    outside = np.flatnonzero((index < 0) | (index >= size))
+    if len(outside):
+        t = outside[0]
+        raise DataError(f"{axis} {index[t]} of observation {t} must be in 0..{size - 1}")
+
+
 def _mean(values: Array, group: Indices, count: Indices) -> Array:
     """Return the mean of each group; sums beyond the largest number are taken in parts."""
     total = np.bincount(group, values)
     if np.all(np.isfinite(total)):
         return total / count
-    return np.bincount(group, values / count[group])
+    return np.asarray(np.bincount(group, values / count[group]), np.float64)
 
 
 def _mean_noise(noise: Array, group: Indices, count: Indices) -> Array:

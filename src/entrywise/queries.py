@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,6 @@ from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
 from entrywise.types import Array, Indices
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -304,6 +303,24 @@ class Checkpoint:
         return cls(arrays, np.random.Generator(bits))
 
 
+# kind of each column of a history, and what stands in it where nothing was given
+_COLUMNS: Mapping[str, tuple[type, Any]] = {
+    "rows": (np.int64, None),
+    "cols": (np.int64, None),
+    "values": (np.float64, None),
+    "mode": (np.str_, "entry"),
+    "arm": (np.str_, ""),
+    "unit": (np.int64, -1),
+    "epoch": (np.int64, 0),
+    "noise": (np.float64, np.nan),
+    "probability": (np.float64, np.nan),
+    "price": (np.float64, np.nan),
+    "known": (np.bool_, False),
+    "plate": (np.int64, -1),
+}
+_FILLED: Any = None
+
+
 @dataclass(frozen=True, eq=False)
 class History:
     """What is known, was told, or is still out: a table with one row a measurement, by columns.
@@ -329,30 +346,25 @@ class History:
     rows: Indices
     cols: Indices
     values: Array
-    mode: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
-    arm: NDArray[np.str_] = field(default=None)  # type: ignore[assignment]
-    unit: Indices = field(default=None)  # type: ignore[assignment]
-    epoch: Indices = field(default=None)  # type: ignore[assignment]
-    noise: Array = field(default=None)  # type: ignore[assignment]
-    probability: Array = field(default=None)  # type: ignore[assignment]
-    price: Array = field(default=None)  # type: ignore[assignment]
-    known: NDArray[np.bool_] = field(default=None)  # type: ignore[assignment]
-    plate: Indices = field(default=None)  # type: ignore[assignment]
+    mode: NDArray[np.str_] = _FILLED
+    arm: NDArray[np.str_] = _FILLED
+    unit: Indices = _FILLED
+    epoch: Indices = _FILLED
+    noise: Array = _FILLED
+    probability: Array = _FILLED
+    price: Array = _FILLED
+    known: NDArray[np.bool_] = _FILLED
+    plate: Indices = _FILLED
 
     def __post_init__(self) -> None:
-        rows = np.atleast_1d(np.asarray(self.rows, np.int64))
-        blank: dict[str, Any] = {"rows": rows, "cols": None, "values": None}
-        blank |= {"mode": "entry", "arm": "", "unit": -1, "plate": -1, "epoch": 0}
-        blank |= {"noise": np.nan, "probability": np.nan, "price": np.nan, "known": False}
-        kinds = {"mode": np.str_, "arm": np.str_, "rows": np.int64, "cols": np.int64}
-        kinds |= {"unit": np.int64, "plate": np.int64, "epoch": np.int64, "known": np.bool_}
-        for name, otherwise in blank.items():
+        size = np.atleast_1d(np.asarray(self.rows)).shape
+        for name, (kind, otherwise) in _COLUMNS.items():
             given = getattr(self, name)
-            column = np.full(rows.shape, otherwise) if given is None else np.atleast_1d(given)
-            column = np.array(column, dtype=kinds.get(name, np.float64))
-            if column.shape != rows.shape:
+            column = np.full(size, otherwise) if given is None else np.atleast_1d(given)
+            column = np.array(column, dtype=kind)
+            if column.shape != size:
                 raise ParameterError(
-                    f"{name} of a history must have shape {rows.shape}, got {column.shape}"
+                    f"{name} of a history must have shape {size}, got {column.shape}"
                 )
             column.flags.writeable = False
             object.__setattr__(self, name, column)
@@ -578,11 +590,14 @@ class Plan:
             raise ParameterError(
                 f"a step of {self.name} may ask for {situation.limit} entries, it asks for {len(batch)}"
             )
-        if not np.all(situation.allows(batch.rows, batch.cols)):
+        cells = (
+            batch if batch.arm is None else batch[batch.arm != "control"]
+        )  # every plate has these
+        if not np.all(situation.allows(cells.rows, cells.cols)):
             raise ParameterError(f"a step of {self.name} asks for lines that were left out")
         once = batch if batch.arm is None else batch[~np.isin(batch.arm, REPEATS)]
-        cells = {*zip(once.rows.tolist(), once.cols.tolist(), strict=True)}
-        if not self.fresh and len(cells) < len(once):
+        entries = {*zip(once.rows.tolist(), once.cols.tolist(), strict=True)}
+        if not self.fresh and len(entries) < len(once):
             raise ParameterError(f"a step of {self.name} asks for an entry twice")
         if not len(batch) and not len(situation.pending) and not situation.filtered:
             raise ParameterError(
@@ -614,7 +629,7 @@ def plan(
     history: bool = False,
     streaming: bool = False,
     name: str | None = None,
-) -> Callable[[Callable[P, Any]], Callable[P, Plan]]:
+) -> Callable[[Callable[..., Any]], Callable[..., Plan]]:
     """Make a generator function, or a step function with ``streaming=True``, return a :class:`Plan`.
 
     A generator function with ``history=True`` has a keyword ``history``, one that keeps checkpoints a
@@ -626,14 +641,14 @@ def plan(
     replaced by a fresh seed.
     """
 
-    def decorate(function: Callable[P, Any]) -> Callable[P, Plan]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Plan]:
         signature = inspect.signature(function)
         shown = [p for p in signature.parameters.values() if p.name not in _HIDDEN]
         public = signature.replace(parameters=shown, return_annotation=Plan)
         size = next(iter(public.parameters), "")
 
         @functools.wraps(function)
-        def make(*args: P.args, **kwargs: P.kwargs) -> Plan:
+        def make(*args: Any, **kwargs: Any) -> Plan:
             try:
                 bound = public.bind(*args, **kwargs)
             except TypeError as error:
@@ -687,7 +702,7 @@ def _refuse_kinds(
         if value is None or annotation not in kinds:
             continue
         kind, words = kinds[annotation]
-        if isinstance(value, bool) or not isinstance(value, kind):  # type: ignore[arg-type]
+        if isinstance(value, bool) or not isinstance(value, kind):
             raise ParameterError(f"{key} of {name} must be {words}, got {value!r}")
 
 

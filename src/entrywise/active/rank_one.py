@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.bounds.rank_one import Sensitivity
-from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.connecting_entries import connecting_entries
 from entrywise.passive.multiplicative import MultiplicativeFit, RankOne
-from entrywise.queries import Asking, Batch, Checkpoint, Prices, plan
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.types import Array, Indices, Seed, generator
 
 Pairs: TypeAlias = tuple[Indices, Indices]
@@ -32,7 +32,7 @@ STEPS = 100  # batches that m + n entries are asked in
 GLIMPSE = 2  # refinements before entries are chosen; the result gets ten
 
 
-@plan(tolerates_failed=True)
+@plan(streaming=True)
 def rank_one(
     shape: tuple[int, int],
     prices: Prices | None = None,
@@ -43,8 +43,8 @@ def rank_one(
     noise: float | None = None,
     batch: int | None = None,
     rng: Seed = None,
-    resume: Checkpoint | None = None,
-) -> Asking[RankOne]:
+    situation: Situation,
+) -> Batch | RankOne:
     r"""Complete an unknown rank-one matrix, asking for the entries that tell most.
 
     .. math:: (i, j) = \arg\max \hat A_{ij}^2 R_{ij} / \mathrm{price}_{ij}
@@ -68,17 +68,17 @@ def rank_one(
     rng : int or Generator
         Which row is asked first.
 
-    Yields
-    ------
-    Batch
-        A glance along one row, the column of its largest entry, and the other columns in the largest row; with
-        prices, the cheapest spanning tree instead. Lines that came back zero or failed are asked elsewhere. Then
-        entries by leverage.
-
     Returns
     -------
     RankOne
         Entries that the answers do not determine are NaN.
+
+    Notes
+    -----
+    A glance along one row is asked first, then the column of its largest entry, and the other columns in the largest
+    row; with prices, or with entries known beforehand, the cheapest entries that link what is apart instead. Lines
+    that came back zero or failed are asked elsewhere. Then entries by leverage. It streams: what is out counts as
+    linked, and is not asked again.
 
     References
     ----------
@@ -95,123 +95,142 @@ def rank_one(
     (8, True)
     """
     m, n = _refuse(shape, budget, extra, max_error, noise, batch)
-    step = batch or max(1, (m + n) // STEPS)
     most = extra
-    if extra is None:
+    if most is None:
         most = m + n if budget is None and max_error is None else m * n
-    purchase = _Purchase(m, n, prices, noise, generator(rng))
-    if resume is not None:
-        purchase.restore(resume)
-    kept = len(purchase.rows)
-    status = "finished"
-    try:
-        while True:
-            wanted, arm = purchase.wanted(step, most, max_error)
-            if not len(wanted[0]):
-                break
-            rows, cols = purchase.affordable(wanted, budget)
-            answers = yield Batch(rows, cols, arm=np.full(len(rows), arm))
-            purchase.take(rows, cols, np.array(answers))
-            if len(purchase.rows) >= kept + max(64, m + n):
-                kept = len(purchase.rows)
-                yield purchase.checkpoint()
-    except Exhausted:
-        status = "exhausted"
-    found = _fit(purchase.seen).result("rank one, by leverage", linked=max(purchase.linked_at, 0))
-    return replace(found, status=status)
+    purchase = _Purchase((m, n), prices, noise, generator(rng), situation)
+    wanted, arm = purchase.links(), "link"
+    if wanted is None:
+        size = min(batch or max(1, (m + n) // STEPS), most - purchase.levered)
+        wanted, arm = purchase.leverage(size, max_error), "leverage"
+    rows, cols = purchase.affordable(wanted)
+    if len(rows):
+        return Batch(rows, cols, arm=np.full(len(rows), arm))
+    found = _fit(purchase.seen).result("rank one, by leverage", linked=purchase.linked)
+    if len(wanted[0]):
+        reason = "the money left does not pay the entry that is next"
+        return replace(found, status="exhausted", report={**found.report, "reason": reason})
+    return replace(found, report={**found.report, "reason": "nothing is left to ask"})
+
+
+NOTHING = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
 class _Purchase:
-    """What was asked and answered so far, and since when everything is linked."""
+    """What is known, what is out, and what a step may ask for."""
 
     def __init__(
         self,
-        m: int,
-        n: int,
+        shape: tuple[int, int],
         prices: Prices | None,
         noise: float | None,
         rng: np.random.Generator,
+        situation: Situation,
     ) -> None:
-        self.m, self.n, self.prices, self.noise, self.rng = m, n, prices, noise, rng
-        self.rows, self.cols = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self.values = np.zeros(0)
-        self.asked = np.zeros((m, n), bool)
-        self.linked_at = -1
-
-    def restore(self, kept: Checkpoint) -> None:
-        """Take what :meth:`checkpoint` kept."""
-        self.rows, self.cols, self.values = (
-            kept.arrays[name] for name in ("rows", "cols", "values")
-        )
+        (self.m, self.n), self.prices, self.noise, self.rng = shape, prices, noise, rng
+        self.situation = situation
+        facts, pending = situation.facts, situation.pending
+        self.rows, self.cols = np.r_[facts.rows, pending.rows], np.r_[facts.cols, pending.cols]
+        self.values = np.r_[facts.values, pending.values]  # NaN where it failed or is out
+        self.asked = np.zeros(shape, bool)
         self.asked[self.rows, self.cols] = True
-        self.linked_at = int(kept.arrays["linked"])
-        self.rng = kept.generator()
-
-    def checkpoint(self) -> Checkpoint:
-        """Return everything that is needed to go on from here."""
-        arrays = {"rows": self.rows, "cols": self.cols, "values": self.values}
-        return Checkpoint(arrays | {"linked": np.array(self.linked_at)}, self.rng)
-
-    def take(self, rows: Indices, cols: Indices, answers: Array) -> None:
-        """Write down answers; NaN where a measurement failed."""
-        self.rows, self.cols = np.r_[self.rows, rows], np.r_[self.cols, cols]
-        self.values = np.r_[self.values, answers]
-        self.asked[rows, cols] = True
+        by_leverage = (facts.arm == "leverage", pending.arm == "leverage")
+        self.levered = sum(int(some.sum()) for some in by_leverage)
+        self.linked = len(facts) - int(by_leverage[0].sum())
 
     @property
     def seen(self) -> Observations:
         """What was answered."""
-        good = np.isfinite(self.values)
+        facts = self.situation.facts
+        good = facts[~facts.failed]
         return Observations.from_triplets(
-            self.rows[good],
-            self.cols[good],
-            self.values[good],
+            good.rows,
+            good.cols,
+            good.values,
             (self.m, self.n),
             noise=self.noise,
             duplicates="last",
         )
 
-    def wanted(self, step: int, most: int, max_error: float | None) -> tuple[Pairs, str]:
-        """Return the entries to ask for next and why, none at the end."""
-        if self.linked_at < 0:
-            links = self._links()
-            if links is not None:
-                return links, "link"
-            self.linked_at = len(self.rows)
-        size = min(step, most - (len(self.rows) - self.linked_at))
+    def leverage(self, size: int, max_error: float | None) -> Pairs:
+        """Return the entries of largest leverage that this step may ask for, none at the end."""
+        limit = self.situation.limit
+        count = size if limit is None else min(size, limit)
+        closed = self.asked | ~self._allowed()
         found = next_entries(
-            self.seen, size, prices=self.prices, asked=self.asked, max_error=max_error
+            self.seen, count, prices=self.prices, asked=closed, max_error=max_error
         )
-        nothing = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        return (nothing if found is None else found), "leverage"
+        return NOTHING if found is None else found
 
-    def affordable(self, wanted: Pairs, budget: float | None) -> Pairs:
-        """Return as much of a batch as the budget still pays, at least one entry: the ledger has the last word."""
-        if budget is None:
+    def _allowed(self) -> NDArray[np.bool_]:
+        """Tell which entries this step may ask for, shape (m, n)."""
+        i, j = np.indices((self.m, self.n)).reshape(2, -1)
+        return self.situation.allows(i, j).reshape(self.m, self.n)
+
+    def affordable(self, wanted: Pairs) -> Pairs:
+        """Return as much of a batch as the money still pays."""
+        rows, cols = wanted
+        left = self.situation.left
+        if left is None or not len(rows):
             return wanted
-        prices = self.prices or Prices()
-        left = budget - float(prices.of("entry", self.rows, self.cols).sum())
-        bill = np.cumsum(prices.of("entry", *wanted))
-        count = max(int(np.sum(bill <= left * (1 + 1e-12))), 1)
-        return wanted[0][:count], wanted[1][:count]
+        bill = np.cumsum((self.prices or Prices()).of("entry", rows, cols))
+        count = int(np.sum(bill <= left * (1 + 1e-12)))
+        return rows[:count], cols[:count]
+
+    def links(self) -> Pairs | None:
+        """Return entries that link what is apart, None when all is linked or nothing is left to try.
+
+        Of those that are left out by a filter none is returned, and leverage has its turn.
+        """
+        found = self._links()
+        if found is None:
+            return None
+        rows, cols = found
+        may = self.situation.allows(rows, cols)
+        rows, cols = rows[may][: self.situation.limit], cols[may][: self.situation.limit]
+        filtered = self.situation.filtered
+        return None if filtered and not len(rows) else (rows, cols)
 
     def _links(self) -> Pairs | None:
-        """Return entries that link what is apart, None when all is linked or nothing is left to try."""
-        if self.prices is None and not len(self.rows):
-            return self._glance()
-        if self.prices is None and np.any(np.nan_to_num(self.values)):
-            cross = self._cross()
-            if cross is not None:
-                return cross
-        i, j = connecting_entries(self.seen, self.prices, self.asked if len(self.rows) else None)
+        if self.prices is None:
+            if not len(self.rows):
+                return self._glance()
+            out = len(self.situation.pending)
+            if out and np.all(self.rows == self.rows[0]):  # the glance comes first
+                return NOTHING
+            if np.any(np.nan_to_num(self.values)):
+                cross = self._cross()
+                if cross is not None:
+                    return cross
+        i, j = connecting_entries(
+            self._linking, self.prices, self.asked if len(self.rows) else None
+        )
         new = ~self.asked[i, j]
         return (i[new], j[new]) if new.any() else None
+
+    @property
+    def _linking(self) -> Observations:
+        """What was answered, and what is out as if it were not zero."""
+        facts, pending = self.situation.facts, self.situation.pending
+        good = facts[~facts.failed]
+        ones = np.ones(len(pending))
+        return Observations.from_triplets(
+            np.r_[good.rows, pending.rows],
+            np.r_[good.cols, pending.cols],
+            np.r_[good.values, ones],
+            (self.m, self.n),
+            duplicates="last",
+        )
 
     def _glance(self) -> Pairs:
         """Look along one row: where are the large columns?"""
         some = max(1, round(np.sqrt(self.n)))
-        glance = np.sort(self.rng.permutation(self.n)[:some])
-        return np.full(some, int(self.rng.integers(self.m))), glance
+        rows, cols = np.nonzero(self._allowed())
+        if not len(rows):
+            return NOTHING
+        row = int(self.rng.choice(np.unique(rows)))
+        glance = np.sort(self.rng.permutation(cols[rows == row])[:some])
+        return np.full(len(glance), row), glance
 
     def _cross(self) -> Pairs | None:
         """Return what is missing of the largest column, then columns that are missing, in the largest row."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
-from entrywise.oracles import _Counting
+from entrywise.oracles import CountingOracle
 from entrywise.queries import Batch
 from entrywise.results import PSDFactor
 from entrywise.types import Array, Seed
@@ -53,7 +53,7 @@ class Population:
         )
 
 
-class PopulationOracle(_Counting):
+class PopulationOracle(CountingOracle):
     """Answers 1 when a random user takes neither item (equation 9), or the mean of that with ``exact=True`` (equation 8).
 
     A pair (i, i) is two independent draws of the same user.

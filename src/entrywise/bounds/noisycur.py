@@ -22,6 +22,8 @@ from entrywise.queries import Prices
 from entrywise.results import Certificate
 from entrywise.types import Array
 
+EPSILONS = (1e-4, 0.999, 400)  # first, last and number of those tried for the smallest that holds
+
 
 @dataclass(frozen=True)
 class Traits:
@@ -91,10 +93,12 @@ def required_columns(of: Traits, column_noise: float, epsilon: float, delta: flo
     )
     if column_noise == 0:
         return span
-    if of.density == 0:
+    divisor = _square(of.density) * (1 - epsilon) * epsilon
+    if divisor == 0:
         return math.inf
-    noise = 8 * (1 + delta) ** 2 / (of.density**2 * (1 - epsilon) * epsilon) * of.rank
-    return max(span, noise * of.condition**2 * column_noise**2)
+    noise = 8 * (1 + delta) ** 2 / divisor * of.rank
+    needed = noise * _square(of.condition) * _square(column_noise)
+    return math.inf if math.isnan(needed) else max(span, needed)
 
 
 def required_rows(columns: float, epsilon: float, delta: float) -> float:
@@ -110,9 +114,8 @@ def shrinkage(epsilon: float, penalty: float, smallest: float) -> float:
     """
     if penalty == 0:
         return 0.0
-    return (
-        2 * (1 + epsilon) / (1 - epsilon) * (penalty / ((1 + epsilon) * smallest**2 + penalty)) ** 2
-    )
+    kept = penalty / ((1 + epsilon) * _square(smallest) + penalty)
+    return 2 * (1 + epsilon) / (1 - epsilon) * kept**2
 
 
 def lemma1(smallest: float, column_noise: float, m: int, delta: float) -> tuple[float, float]:
@@ -125,10 +128,13 @@ def lemma1(smallest: float, column_noise: float, m: int, delta: float) -> tuple[
     >>> lemma1(smallest=80.0, column_noise=1.0, m=100, delta=0.5)
     (0.140625, 0.999996273346828)
     """
-    epsilon = (
-        math.inf if smallest == 0 else 4 * (1 + delta) ** 2 * column_noise**2 * m / smallest**2
-    )
-    return epsilon, 1 - math.exp(-m * delta**2 / 2)
+    chance = 1 - math.exp(-m * delta**2 / 2)
+    smallest2 = _square(smallest)
+    if smallest2 == 0:
+        return math.inf, chance
+    if math.isinf(smallest2):  # the same quotient, squared last
+        return 4 * (1 + delta) ** 2 * m * _square(column_noise / smallest), chance
+    return 4 * (1 + delta) ** 2 * _square(column_noise) * m / smallest2, chance
 
 
 def corollary1(
@@ -174,30 +180,22 @@ def theorem1(
     """
     sc, se = _both(noise)
     epsilon = _smallest_epsilon(of, columns, rows, sc, delta)
-    smallest = max(0.5 * math.sqrt(max(of.m - of.rank, 0)) - math.sqrt(columns), 0.0) * sc
-    value, probability = math.inf, 0.0
     checked = [
         f"rank {of.rank}",
         f"incoherence {of.incoherence:.3g}",
         f"condition number {of.condition:.3g}",
     ]
+    value, probability = math.inf, 0.0
     if epsilon is None:
         checked.append(
             f"{columns} columns and {rows} rows are fewer than any epsilon below 1 asks for"
         )
+    elif sc == 0 and se > 0:
+        checked.append("the bound divides by the noise of columns, which is 0")
     elif of.norm2 > 0:
         checked.append(f"columns and rows suffice at epsilon {epsilon:.3g}")
-        value = shrinkage(epsilon, penalty, smallest) + epsilon + 40 * epsilon / (1 - epsilon)
-        if se > 0:
-            value += (
-                12 * epsilon * (se / max(sc, 1e-300)) ** 2 * columns * of.smallest**2 / of.norm2
-            )
-        probability = (
-            0.9
-            - 2 * delta
-            - 2 * math.exp(-(of.m - of.rank) * delta**2 / 2)
-            - math.exp(-rows * of.n / 32)
-        )
+        value = _promised(of, columns, epsilon, sc, se, penalty)
+        probability = _probability(of, rows, delta)
     assumes = (
         f"rank {of.rank}",
         f"half of the entries at least {of.density:.3g} in size",
@@ -205,9 +203,26 @@ def theorem1(
         "columns and rows drawn as in Algorithm 1",
     )
     statement = "squared error relative to the matrix, noisyCUR Theorem 1"
-    return Certificate(
-        statement, value, assumes, tuple(checked), vacuous=not (value < 1 and probability > 0)
-    )
+    vacuous = not (value < 1 and probability > 0)
+    return Certificate(statement, value, assumes, tuple(checked), vacuous=vacuous)
+
+
+def _promised(
+    of: Traits, columns: int, epsilon: float, sc: float, se: float, penalty: float
+) -> float:
+    """Return the right-hand side of Theorem 1 over the squared norm; inf where it leaves floating point."""
+    smallest = max(0.5 * math.sqrt(max(of.m - of.rank, 0)) - math.sqrt(columns), 0.0) * sc
+    value = shrinkage(epsilon, penalty, smallest) + epsilon + 40 * epsilon / (1 - epsilon)
+    if se > 0:
+        value += 12 * epsilon * _square(se / sc) * columns * _square(of.smallest) / of.norm2
+    return math.inf if math.isnan(value) else value
+
+
+def _probability(of: Traits, rows: int, delta: float) -> float:
+    """Return the probability with which Theorem 1 holds, at least."""
+    columns_fail = 2 * math.exp(-(of.m - of.rank) * delta**2 / 2)
+    rows_fail = math.exp(-rows * of.n / 32)
+    return 0.9 - 2 * delta - columns_fail - rows_fail
 
 
 def budgets(
@@ -243,32 +258,33 @@ def budgets(
     }
 
 
+def _square(x: float) -> float:
+    """Return the square, inf where it leaves floating point."""
+    try:
+        return x**2
+    except OverflowError:
+        return math.inf
+
+
 def _both(noise: dict[str, float]) -> tuple[float, float]:
     """Return the noises of columns and entries, or refuse what is no pair of standard deviations."""
-    given = (
-        tuple(noise.get(mode) for mode in ("column", "entry")) if isinstance(noise, dict) else ()
-    )
-    column, entry = (
-        x if isinstance(x, Real) and 0 <= float(x) < math.inf else None
-        for x in given or (None, None)
-    )
-    if column is None or entry is None:
+    given = [noise.get(mode) for mode in ("column", "entry")] if isinstance(noise, dict) else [None]
+    if not all(isinstance(sd, Real) and 0 <= float(sd) < math.inf for sd in given):
         raise ParameterError(
             f"noise must be {{'column': sd, 'entry': sd}}, both finite and not below 0, got {noise!r}"
         )
-    return float(column), float(entry)
+    column, entry = (float(sd) for sd in given if sd is not None)
+    return column, entry
 
 
 def _smallest_epsilon(
     of: Traits, columns: int, rows: int, column_noise: float, delta: float
 ) -> float | None:
     """Return the smallest epsilon below 1 at which both conditions of the theorem hold, None when there is none."""
-    for epsilon in np.geomspace(1e-4, 0.999, 400):
-        e = float(epsilon)
-        if columns >= required_columns(of, column_noise, e, delta) and rows >= required_rows(
-            columns, e, delta
-        ):
-            return e
+    for e in np.geomspace(*EPSILONS).tolist():
+        enough = columns >= required_columns(of, column_noise, e, delta)
+        if enough and rows >= required_rows(columns, e, delta):
+            return float(e)
     return None
 
 

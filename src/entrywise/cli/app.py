@@ -5,8 +5,11 @@ from __future__ import annotations
 import typer
 
 from entrywise.cli import (
+    advise,
     complete,
+    convert,
     crowd,
+    crowd_next,
     demo,
     forecast,
     kernel,
@@ -14,10 +17,13 @@ from entrywise.cli import (
     methods,
     online,
     rank,
+    rank_next,
+    report,
     reproduce,
     study_changes,
     subspace,
 )
+from entrywise.cli._file_first import file_first
 from entrywise.cli._shared import run_command
 
 app = typer.Typer(
@@ -29,20 +35,23 @@ app = typer.Typer(
 )
 
 for _command in (
+    advise.advise,
     complete.complete,
-    crowd.crowd,
+    convert.convert,
     demo.demo,
     forecast.forecast,
     kernel.kernel,
     methods.methods,
     online.online,
-    rank.rank,
+    report.report,
     reproduce.reproduce,
     subspace.subspace,
 ):
     app.command()(_command)
 app.add_typer(study_changes.commands)
 app.add_typer(leaderboard.leaderboard)
+app.add_typer(file_first("crowd", crowd.crowd, next=crowd_next.crowd_next))
+app.add_typer(file_first("rank", rank.rank, next=rank_next.rank_next))
 
 
 def _version(wanted: bool) -> None:

@@ -267,10 +267,14 @@ def _lines(
     import numpy as np
 
     gap = "" if format is Format.table else None
+    told = str(found.report.get("interval", ""))
     for i, j in cells:
         for start in range(0, len(i), 2**15):
             a, b = i[start : start + 2**15], j[start : start + 2**15]
-            value, (low, high) = found.entries(a, b), found.interval(a, b, level)
+            value = found.entries(a, b)
+            low = high = np.full(len(a), np.nan)
+            if not told.startswith("none"):
+                low, high = found.interval(a, b, level)
             known = np.isfinite(value)
             if found.row_counts is not None and found.row_features is None:
                 known &= found.row_counts[a] > 0
@@ -292,7 +296,7 @@ def _tell(found: LowRank) -> None:
     say(f"  {100 * r['share']:.3g} % are known, in {r['components']} connected component{plural}")
     if r["components"] > 1:
         if "connect" in r:
-            say(f"  cells between components are not determined and left empty; {r['to connect']} more would link them, "
+            say(f"  cells between components are not determined and left empty; {r['to_connect']} more would link them, "
                 f"the first at row {r['connect'][0][0]}, column {r['connect'][0][1]}" if r["connect"] else
                 "  cells between components are not determined and left empty")  # fmt: skip
         else:

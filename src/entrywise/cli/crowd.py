@@ -24,6 +24,12 @@ def crowd(
         str | None,
         typer.Option(help="True labels: a table with item, truth; only to tell the error."),
     ] = None,
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            help="True labels of 30 to 50 items drawn at random: they say how to read the confidence."
+        ),
+    ] = None,
     workers: Annotated[
         bool, typer.Option("--workers", help="Print the workers' skills instead.")
     ] = False,
@@ -50,24 +56,22 @@ def crowd(
     """Find the label of every item from who said what: item, label, confidence.
 
     No truth is needed: workers who agree with others are right more often. Workers who look adversarial or like coins,
-    and those who share no item with anyone, are named on stderr.
+    and those who share no item with anyone, are named on stderr. `entrywise crowd next` says which label to buy next.
 
     Example: entrywise crowd labels.csv --truth gold.csv --workers
     """
     from entrywise.apply.crowd import consensus
     from entrywise.exceptions import DataError, ParameterError
-    from entrywise.tables import ITEM, LABEL, WORKER, read_long
 
     if not 0 < level < 1:
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
-    roles = (("item", ITEM), ("worker", WORKER), ("label", LABEL))
-    answers = read_long(file, roles, (item, worker, label))
-    cells, taken = answers.cells, answers.taken
-    gold = None if truth is None else _gold(truth)
+    cells, taken = answered(file, item, worker, label)
+    true = None if truth is None else gold_of(truth)
+    checked = None if gold is None else gold_of(gold)
     try:
         found = consensus(
             *cells, classes=None if classes is None else [c.strip() for c in classes.split(",")],
-            model=model, shares=shares, repeats=repeats,  # type: ignore[arg-type]
+            model=model, shares=shares, repeats=repeats, gold=checked,  # type: ignore[arg-type]
         )  # fmt: skip
     except DataError as error:
         words = str(error).replace(
@@ -80,8 +84,8 @@ def crowd(
         if [t.lower() for t in taken] != ["item", "worker", "label"]:
             say(f"Columns: item is {taken[0]!r}, worker is {taken[1]!r}, label is {taken[2]!r}.")
         _tell(found, len(cells[0]))
-    if gold is not None:
-        _error(found, cells, gold, str(truth))
+    if true is not None:
+        _error(found, cells, true, str(truth))
     if save is not None:
         found.save(save)
     if workers:
@@ -130,6 +134,19 @@ def _tell(found: Consensus, answers: int) -> None:
         say(
             f"The workers fall into {found.report['components']} groups that share no item; skills do not compare across."
         )
+    if "wrong labels" in found.report:
+        share, low, high = (
+            100 * found.report[f"wrong labels{end}"] for end in ("", ", low", ", high")
+        )
+        say(
+            f"By {found.report['gold items']} gold items, {share:.1f} % of the labels are wrong (95 %: {low:.1f} to {high:.1f})."
+        )
+    else:
+        wrong = 100 * found.report["expected wrong labels"]
+        say(
+            f"About {wrong:.1f} % of the labels are expected to be wrong; errors that workers make together do not show: "
+            "--gold with 30 to 50 items checked by hand tells."
+        )
     blank = int(np.isnan(found.confidence).sum())
     if blank:
         say(
@@ -137,7 +154,19 @@ def _tell(found: Consensus, answers: int) -> None:
         )
 
 
-def _gold(path: str) -> dict[str, str]:
+def answered(
+    file: str, item: str | None, worker: str | None, label: str | None
+) -> tuple[list[list[str]], list[str]]:
+    """Return items, workers and labels of a file, and the columns taken."""
+    from entrywise.tables import ITEM, LABEL, WORKER, read_long
+
+    roles = (("item", ITEM), ("worker", WORKER), ("label", LABEL))
+    found = read_long(file, roles, (item, worker, label))
+    return found.cells, found.taken
+
+
+def gold_of(path: str) -> dict[str, str]:
+    """Return the true labels of the items in a file."""
     from entrywise.exceptions import DataError
     from entrywise.tables import ITEM, TRUTH, read_long
 

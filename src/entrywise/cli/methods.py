@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit
+
+
+def plain(words: str) -> str:
+    """Return a sentence of a docstring without the marks of its language.
+
+    >>> plain("Complete :math:`A` by :func:`~entrywise.active.subspace`, ``r`` a sample.")
+    'Complete A by entrywise.active.subspace, r a sample.'
+    """
+    return re.sub(r"(?::\w+:)?`{1,2}~?([^`]*)`{1,2}", r"\1", words)
 
 
 def methods(
@@ -26,6 +36,8 @@ def methods(
     if room is not None and room not in rooms:
         raise ParameterError(f"room must be {', '.join(rooms)}, got {room!r}")
     rows = [
-        (m.name, m.room, m.summary, m.paper, m.guarantee) for m in METHODS if room in (None, m.room)
+        (m.name, m.room, m.kind, plain(m.summary), m.paper, m.guarantee)
+        for m in METHODS
+        if room in (None, m.room)
     ]
-    emit(("name", "room", "what", "paper", "guarantee"), rows, format, title="Methods")
+    emit(("name", "room", "kind", "what", "paper", "guarantee"), rows, format, title="Methods")

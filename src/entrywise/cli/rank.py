@@ -11,6 +11,7 @@ from entrywise.cli._shared import Format, FormatOption, emit, say
 if TYPE_CHECKING:
     from entrywise.apply.ranking import Ranking
     from entrywise.tables import Comparisons
+    from entrywise.types import Array
 
 
 def rank(
@@ -22,7 +23,21 @@ def rank(
         ),
     ],
     method: Annotated[str, typer.Option(help="bradley-terry or spectral.")] = "bradley-terry",
-    prior: Annotated[float, typer.Option(help="Wins added each way to every pair that met.")] = 0.1,
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="Spread of the scores before any game: auto (learned), none or a number."
+        ),
+    ] = "auto",
+    ties: Annotated[
+        str,
+        typer.Option(
+            help="half (a tie is half a win each way) or davidson (an outcome of its own)."
+        ),
+    ] = "half",
+    errors: Annotated[
+        str, typer.Option(help="What is independent: games, or only pairs (of the same two).")
+    ] = "games",
     level: Annotated[
         float, typer.Option(help="Chance with which a score lies in its interval.")
     ] = 0.95,
@@ -35,8 +50,9 @@ def rank(
 ) -> None:
     """Rank items from who beat whom: rank, item, score, low, high, wins, losses, component.
 
-    A column winner that holds the names of two other columns (model_a, model_b) or tie says who of the two won; a tie is
-    half a win each way. Items that were never compared, not even through others, are ranked apart: one component each.
+    A column winner that holds the names of two other columns (model_a, model_b) or tie says who of the two won. Items that
+    were never compared, not even through others, are ranked apart: one component each. `entrywise rank next` says who
+    should meet next.
 
     Example: entrywise rank games.csv --winner better --loser worse
     """
@@ -48,7 +64,9 @@ def rank(
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
     seen = read_comparisons(file, winner, loser)
     try:
-        found = fit(seen.winners, seen.losers, counts=seen.counts, method=method, prior=prior)  # type: ignore[arg-type]
+        found = fit(
+            seen.winners, seen.losers, tied=seen.tied, method=method, prior=spread_of(prior), ties=ties, errors=errors  # type: ignore[arg-type]
+        )  # fmt: skip
     except DataError as error:
         raise type(error)(f"{file}: {error}") from None
     if not quiet:
@@ -61,10 +79,9 @@ def _tell(found: Ranking, seen: Comparisons) -> None:
     """Say what was compared, and what the scores cannot tell."""
     if seen.taken:
         say(f"Columns: {seen.taken}.")
-    ties = f", {seen.ties} of them ties" if seen.ties else ""
-    say(
-        f"{len(found.items)} items, {seen.size} comparisons of {found.report['pairs']} pairs{ties}."
-    )
+    ties = f", {sum(seen.tied)} of them ties" if any(seen.tied) else ""
+    count = len(seen.winners)
+    say(f"{len(found.items)} items, {count} comparisons of {found.report['pairs']} pairs{ties}.")
     components = found.report["components"]
     if components > 1:
         say(
@@ -78,14 +95,15 @@ def _tell(found: Ranking, seen: Comparisons) -> None:
 
 def _places(found: Ranking, level: float) -> list[tuple[Any, ...]]:
     """Return a line for each item, numbered from 1 within its component."""
-    low, high = found.interval(level)
+    low, high = ends_of(found, level)
     rows: list[tuple[Any, ...]] = []
     place, last = 0, -1
     for k, name in enumerate(found.items.tolist()):
         component = int(found.component[k])
         place = place + 1 if component == last else 1
         last = component
-        numbers = (round(float(x), 6) + 0.0 for x in (found.score[k], low[k], high[k]))
+        three = (found.score[k], low[k], high[k])
+        numbers = (None if x != x else round(float(x), 6) + 0.0 for x in three)
         counts = (_count(found.wins[k]), _count(found.losses[k]))
         rows.append((place, name, *numbers, *counts, component))
     return rows
@@ -94,3 +112,24 @@ def _places(found: Ranking, level: float) -> list[tuple[Any, ...]]:
 def _count(times: float) -> int | float:
     """Return a count as it is said: whole, or with the half of a tie."""
     return int(times) if times == int(times) else float(times)
+
+
+def spread_of(prior: str) -> float | str | None:
+    """Return what --prior says: auto, none, or a number."""
+    from entrywise.exceptions import ParameterError
+
+    if prior in ("auto", "none"):
+        return "auto" if prior == "auto" else None
+    try:
+        return float(prior)
+    except ValueError:
+        raise ParameterError(f"--prior must be auto, none or a number, got {prior!r}") from None
+
+
+def ends_of(found: Ranking, level: float) -> tuple[Array, Array]:
+    """Return the ends of the scores' intervals; the spectral method has none."""
+    if found.report["method"] == "spectral":
+        nothing = found.score * float("nan")
+        return nothing, nothing
+    interval = found.interval(level)
+    return interval.low, interval.high

@@ -122,12 +122,12 @@ def subspace(
         draw_spectrum(plot, found)
     report = found.report
     say(
-        f"{report['samples']} samples, {report['attributes a sample']:.3g} of {found.d} attributes seen in each; "
-        f"{report['samples with fewer than two attributes']} samples show fewer than two"
+        f"{report['samples']} samples, {report['attributes_a_sample']:.3g} of {found.d} attributes seen in each; "
+        f"{report['samples_with_fewer_than_two_attributes']} samples show fewer than two"
     )
     if report["pairs_never_seen_together"]:
         say(
-            f"{report['pairs never seen together']} pairs were never seen together: their covariance is taken as 0",
+            f"{report['pairs_never_seen_together']} pairs were never seen together: their covariance is taken as 0",
             style="yellow",
         )
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.exceptions import ParameterError
+from entrywise.linalg import small
 from entrywise.linalg.variational import one_blas_thread
 from entrywise.results import LowRank
 from entrywise.results.posterior import (
@@ -59,11 +60,13 @@ class Gains:
     @classmethod
     def of(cls, fit: LowRank, rows: Indices, cols: Indices, by_sum: bool = False) -> Gains:
         """Return the state of a fit of :func:`~entrywise.passive.low_rank`; (rows, cols) are no longer open."""
-        from entrywise.linalg._jit_gain import packed_sums
-
         if fit.posterior is None or fit.posterior.is_point:
             raise ParameterError("gains need a posterior with covariances; fit with low_rank")
         (m, n), posterior = fit.shape, fit.posterior
+        if small.is_small(m, n):
+            packed_sums = small.packed_sums
+        else:
+            from entrywise.linalg._jit_gain import packed_sums
         U, V = design(fit.left), design(fit.right)
         a, b = np.triu_indices(U.shape[1])
         if by_sum:
@@ -78,6 +81,19 @@ class Gains:
         return cls(
             U, V, Cu=packed(posterior.rows.cov), Cv=packed(posterior.cols.cov), M=M, N=N, s2=s2, by_sum=by_sum
         )  # fmt: skip
+
+    def take(self, rows: Indices, cols: Indices) -> None:
+        """Let the covariances learn of cells whose answers are still out: a variance needs no value."""
+        q = self.U.shape[1]
+        a, b = np.triu_indices(q)
+        for i, j in zip(rows.tolist(), cols.tolist(), strict=True):
+            u, v = self.U[i], self.V[j]
+            Cu, Cv = unpacked(self.Cu[i : i + 1], q)[0], unpacked(self.Cv[j : j + 1], q)[0]
+            x, z = Cu @ v, Cv @ u
+            shared = float(np.sum(Cu[:-1, :-1] * Cv[:-1, :-1]))
+            d = self.s2 + float(v @ x) + float(u @ z) + shared
+            self.Cu[i] -= x[a] * x[b] / d
+            self.Cv[j] -= z[a] * z[b] / d
 
     def _features(self) -> tuple[Array, Array, Array, Array]:
         """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
@@ -100,6 +116,22 @@ class Gains:
         for rows in self._row_blocks():
             variance = var_left[rows] @ var_right
             yield rows, (gain_left[rows] @ gain_right) / (self.s2 + variance), variance
+
+    def halves(self) -> tuple[Array, Array]:
+        """Return what every cell would take away of the variance of its row, and of its column, both (m, n)."""
+        gain_left, gain_right, var_left, var_right = self._features()
+        p = self.Cu.shape[1]
+        spread = self.s2 + var_left @ var_right
+        by_row = gain_left[:, :p] @ gain_right[:p] / spread
+        return by_row, gain_left[:, p:] @ gain_right[p:] / spread
+
+    def line_variance(self, axis: int) -> Array:
+        """Return the variance that the open cells of each row (0) or column (1) owe to the line itself."""
+        q = self.U.shape[1]
+        a, b = np.triu_indices(q)
+        twice = np.where(a == b, 1.0, 2.0)
+        C, S = (self.Cv, self.N) if axis else (self.Cu, self.M)
+        return np.asarray((C * S * twice).sum(axis=1))
 
     def _orders(self) -> Iterator[tuple[Indices, NDArray[np.float32]]]:
         """Yield (rows, gains in single precision and a unit of their own): an order, not a value; the array is used again."""
@@ -137,11 +169,13 @@ class Gains:
         A cell is taken when its gain per price is within `slack` of the best other's. Of every row the best few
         (twice the average need, more where rows are few and long, and 16) are candidates.
         """
-        from entrywise.linalg._jit_gain import buy_greedily
-
         if most < 1:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         m, n = len(self.U), len(self.V)
+        if small.is_small(m, n):
+            buy_greedily = small.buy_greedily
+        else:
+            from entrywise.linalg._jit_gain import buy_greedily
         need = most / m * max(1.0, n / m)
         length = int(min(n, CANDIDATES + 2 * np.ceil(need)))
         short, prices = np.empty((m, length), np.int32), np.ones((m, length))
@@ -153,7 +187,7 @@ class Gains:
                 top = _largest(rate, length)
                 short[rows] = np.where(np.take_along_axis(rate, top, axis=1) > 0, top, -1)
                 prices[rows] = np.take_along_axis(np.broadcast_to(cost, rate.shape), top, axis=1)
-        return buy_greedily(  # type: ignore[no-any-return]
+        return buy_greedily(
             self.U, self.V, self.Cu, self.Cv, self.M, self.N, self.s2,
             short, prices, money, most, self.by_sum, slack,
         )  # fmt: skip

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
+from entrywise.linalg import small
 from entrywise.types import Array, Indices
 
 # the diagonal alone is tried first, and kept where it converges within this many iterations
 JACOBI_STEPS = 60
+ALIKE = 1e10  # largest over smallest weight up to which a dense inverse keeps six digits
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 
 
@@ -107,12 +109,28 @@ class Laplacian:
             )
 
     @cached_property
-    def _forest(self) -> tuple[Tree, Indices, int]:
-        from entrywise.linalg import _jit_laplacian as jit
+    def _steps(self) -> Any:
+        """The steps on the graph: compiled, or in numpy where it is small."""
+        if self.n <= small.FEW_NODES and len(self.i) <= small.FEW_EDGES:
+            return small
+        from entrywise.linalg import _jit_laplacian
 
+        return _jit_laplacian
+
+    @cached_property
+    def _dense(self) -> Array | None:
+        """An inverse for small graphs whose weights are not too far apart for it."""
+        if self._steps is not small or not len(self.i):
+            return None
+        if self.weights.max() > ALIKE * self.weights.min():
+            return None
+        return self.inverse()
+
+    @cached_property
+    def _forest(self) -> tuple[Tree, Indices, int]:
         order = np.argsort(-self.weights, kind="stable")
-        edges, part, parts = jit.spanning_forest(self.n, self.i, self.j, order)
-        return Tree(*jit.tree_order(self.n, self.i, self.j, edges)), part, parts
+        edges, part, parts = self._steps.spanning_forest(self.n, self.i, self.j, order)
+        return Tree(*self._steps.tree_order(self.n, self.i, self.j, edges)), part, parts
 
     @property
     def tree(self) -> Tree:
@@ -126,10 +144,8 @@ class Laplacian:
 
     def walk(self, differences: ArrayLike) -> Array:
         """Return potentials that fit the differences on the tree alone, 0 at each component's first node."""
-        from entrywise.linalg import _jit_laplacian as jit
-
         d = self._per_edge(differences)
-        return np.asarray(jit.walk(*self.tree, self.i, d))
+        return np.asarray(self._steps.walk(*self.tree, self.i, d))
 
     @cached_property
     def _graph(self) -> Any:
@@ -218,8 +234,6 @@ class Laplacian:
         most : int
             Iterations at most.
         """
-        from entrywise.linalg import _jit_laplacian as jit
-
         if method not in ("auto", "cholesky", "jacobi"):
             raise ParameterError(
                 f"method of solve must be auto, cholesky or jacobi, got {method!r}"
@@ -231,6 +245,10 @@ class Laplacian:
             return np.column_stack(
                 [self.solve(column, rtol, method=method, most=most) for column in B.T]
             )
+        if method == "auto" and self._dense is not None:
+            return self._solve_dense(self._dense, B)
+        from entrywise.linalg import _jit_laplacian as jit
+
         if method == "jacobi" or (method == "auto" and self._jacobi is not False):
             steps = most if method == "jacobi" else JACOBI_STEPS
             found = self._solve(jit, self._plain, True, B, rtol, steps)
@@ -238,6 +256,14 @@ class Laplacian:
                 return found
             self._jacobi = False
         return self._solve(jit, self._eliminated, False, B, rtol, most)
+
+    def _solve_dense(self, inverse: Array, b: Array) -> Array:
+        """Return L^+ b by the inverse of a small graph, the misfit solved for once more."""
+        wanted = self.center(b)
+        found = self.center(inverse @ wanted)
+        found += self.center(inverse @ (wanted - self @ found))
+        self.iterations, self.reached = 1, 0.0
+        return found
 
     def _solve(self, jit: Any, ready: Any, jacobi: bool, b: Array, rtol: float, most: int) -> Array:
         nodes, begin, graph, factor = ready
@@ -282,7 +308,7 @@ class Laplacian:
         ask = np.flatnonzero((part[a] == part[b]) & (a != b))
         u, v = a.ravel()[ask], b.ravel()[ask]
         named = np.unique(np.r_[u, v])
-        if self.n <= DENSE and len(u) > 8 and self.weights.max() <= 1e10 * self.weights.min():
+        if self.n <= DENSE and len(u) > 8 and self.weights.max() <= ALIKE * self.weights.min():
             G = self.inverse()
             R = G[u, u] + G[v, v] - 2.0 * G[u, v]
         elif len(named) < len(u):

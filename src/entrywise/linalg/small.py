@@ -1,8 +1,9 @@
 """The compiled steps of small problems in numpy alone: nothing to compile, nothing to import.
 
-A first call should not wait for a compiler. Below :data:`SMALL` cells the sweeps of the low-rank fit, its
-residuals and the greedy purchase take these ways; the choice follows from the size of the problem alone. They compute
-what the kernels of :mod:`entrywise.linalg._jit_als` and :mod:`entrywise.linalg._jit_gain` compute, to round-off.
+A first call should not wait for a compiler. Below :data:`SMALL` cells the sweeps of the low-rank fit, its residuals
+and the greedy purchase take these ways, below :data:`FEW_NODES` nodes the graphs of rank-one fits and rankings; the
+choice follows from the size of the problem alone. They compute what the kernels of :mod:`entrywise.linalg._jit_als`,
+:mod:`entrywise.linalg._jit_gain` and :mod:`entrywise.linalg._jit_laplacian` compute, to round-off.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from numpy.typing import NDArray
 
 from entrywise.types import Array, Indices
 
-SMALL = 60_000  # cells m x n: above, a completion takes longer than numba's import and its cached kernels
+# cells m x n: above, the hundreds of fits of a rehearsal take longer than numba's import and its cached kernels
+SMALL = 10_000
+FEW_NODES, FEW_EDGES = (
+    300,
+    20_000,
+)  # of a graph: its forest in plain Python takes a few milliseconds
 
 
 def group(
@@ -24,6 +30,11 @@ def group(
     np.cumsum(np.bincount(rows, minlength=size), out=pointer[1:])
     spread = variance[order] if len(variance) == len(rows) else np.zeros(0)
     return pointer, cols[order].astype(np.int32), values[order], spread
+
+
+def is_small(m: int, n: int) -> bool:
+    """Tell whether a matrix of this shape takes the ways of this module."""
+    return m * n <= SMALL
 
 
 def half_sweep(
@@ -82,6 +93,25 @@ def half_sweep(
     numbers = (np.ones(m), weight, fit, seen, logdet, logs)
     parts += [np.array([share @ number for number in numbers])]
     return x, C if keep else np.empty((0, q, q)), np.concatenate(parts)
+
+
+def residuals(
+    pointer: Indices,
+    other: NDArray[np.int32],
+    values: Array,
+    U: Array,
+    V: Array,
+    row_off: Array,
+    col_off: Array,
+    row_scale: Array,
+    col_scale: Array,
+) -> Array:
+    """Return the residuals of the observations sorted by row, times the scales of their lines, shape (t,)."""
+    of = np.repeat(np.arange(len(pointer) - 1), np.diff(pointer))
+    fitted = np.einsum("tk,tk->t", U[of], V[other])
+    return np.asarray(
+        (values - row_off[of] - col_off[other] - fitted) * row_scale[of] * col_scale[other]
+    )
 
 
 def packed_sums(index: Indices, other: Indices, X: Array, size: int) -> Array:
@@ -206,3 +236,59 @@ def _unpacked(packed: Array, q: int) -> Array:
     full = np.empty((len(packed), q, q))
     full[:, a, b] = full[:, b, a] = packed
     return full
+
+
+def spanning_forest(n: int, i: Indices, j: Indices, order: Indices) -> tuple[Indices, Indices, int]:
+    """Return the edges, taken in `order`, that join two parts (Kruskal), each node's part, and their number."""
+    members = [[v] for v in range(n)]  # of the part that a node leads
+    leader = list(range(n))
+    taken = []
+    for e, a, b in zip(order.tolist(), i[order].tolist(), j[order].tolist(), strict=True):
+        a, b = leader[a], leader[b]
+        if a == b:
+            continue
+        if len(members[a]) < len(members[b]):
+            a, b = b, a
+        for v in members[b]:
+            leader[v] = a
+        members[a] += members[b]
+        taken.append(e)
+    _, first, part = np.unique(leader, return_index=True, return_inverse=True)
+    number = np.argsort(np.argsort(first))  # numbered in order of their first node
+    return np.array(taken, np.int64), number[part].astype(np.int64), len(first)
+
+
+def tree_order(n: int, i: Indices, j: Indices, edges: Indices) -> tuple[Indices, Indices, Indices]:
+    """Return (nodes, parent, edge) of a forest in breadth-first order; roots have parent and edge -1."""
+    ways: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    for e in edges.tolist():
+        a, b = int(i[e]), int(j[e])
+        ways[a].append((b, e))
+        ways[b].append((a, e))
+    nodes: list[int] = []
+    parent, edge = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+    seen = np.zeros(n, bool)
+    for root in range(n):
+        if seen[root]:
+            continue
+        seen[root] = True
+        at = len(nodes)
+        nodes.append(root)
+        while at < len(nodes):
+            for u, e in ways[nodes[at]]:
+                if not seen[u]:
+                    seen[u] = True
+                    parent[u], edge[u] = nodes[at], e
+                    nodes.append(u)
+            at += 1
+    return np.array(nodes, np.int64), parent, edge
+
+
+def walk(nodes: Indices, parent: Indices, edge: Indices, i: Indices, differences: Array) -> Array:
+    """Return potentials p with p_i - p_j = difference on every edge of the forest, 0 at its roots."""
+    p = np.zeros(len(nodes))
+    for v in nodes.tolist():
+        e = edge[v]
+        if e >= 0:
+            p[v] = p[parent[v]] + (differences[e] if i[e] == v else -differences[e])
+    return p

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise.linalg import small
 from entrywise.linalg.line_features import LineFeatures
 from entrywise.types import Array, Indices
 
@@ -70,8 +71,10 @@ class Side:
     def _grouped(
         cls, index: Indices, other: Indices, values: Array, variance: Array, size: int
     ) -> Side:
-        from entrywise.linalg._jit_als import group
-
+        if len(index) <= small.SMALL:  # the same numbers, sorted the same way
+            group = small.group
+        else:
+            from entrywise.linalg._jit_als import group
         pointer, across, ordered, spread = group(index, other, values, variance, size)
         return cls(
             pointer=pointer,
@@ -364,6 +367,8 @@ def solve_side(
     precision times mean; `base` is added to every observation's variance. A few lines without numba:
     :func:`entrywise.results.posterior.solve_lines`.
     """
+    if small.is_small(side.size, fixed.size):
+        return _solve_small(side, fixed, extra, base, P0, h0, keep)
     from entrywise.linalg._jit_als import half_sweep
 
     q = len(h0)
@@ -387,6 +392,17 @@ def solve_side(
     return mean, cov, sums.sum(axis=0)
 
 
+def _solve_small(
+    side: Side, fixed: Side, extra: Array, base: float, P0: Array, h0: Array, keep: bool
+) -> tuple[Array, Array, Array]:
+    A = np.ones((fixed.size, len(h0)))
+    A[:, :-1] = fixed.mean[:, :-1]
+    return small.half_sweep(
+        side.pointer, side.other, side.values, side.spread, base, side.times, fixed.times,
+        A, fixed.mean[:, -1], extra, P0, h0, keep,
+    )  # fmt: skip
+
+
 def move_to_prior_means(side: Side, features: LineFeatures, P0: Array) -> float:
     """Add to the means of `side`, solved with priors at zero, what the lines' own prior means p bring.
 
@@ -404,16 +420,33 @@ def residuals_of(
     rows: Side, cols: Side, row_scale: Array | None = None, col_scale: Array | None = None
 ) -> Array:
     """Return what the means leave of the observations, sorted by row, shape (t,), times the scales of their lines."""
-    from entrywise.linalg._jit_als import residuals
-
-    found = np.empty(len(rows.values))
     X, Z = rows.mean, cols.mean
-    U, V = np.ascontiguousarray(X[:, :-1]), np.ascontiguousarray(Z[:, :-1])
     a = np.ones(rows.size) if row_scale is None else row_scale
     b = np.ones(cols.size) if col_scale is None else col_scale
-    residuals(
-        rows.pointer, rows.other, rows.values, U, V, X[:, -1].copy(), Z[:, -1].copy(), a, b, found
+    return residuals_sorted(
+        rows.pointer, rows.other, rows.values, X[:, :-1], Z[:, :-1], X[:, -1], Z[:, -1], a, b
     )
+
+
+def residuals_sorted(
+    pointer: Indices,
+    other: NDArray[np.int32],
+    values: Array,
+    U: Array,
+    V: Array,
+    row_off: Array,
+    col_off: Array,
+    row_scale: Array,
+    col_scale: Array,
+) -> Array:
+    """Return what U V' and the offsets leave of observations sorted by row, times the scales of their lines."""
+    if small.is_small(len(U), len(V)):
+        return small.residuals(pointer, other, values, U, V, row_off, col_off, row_scale, col_scale)
+    from entrywise.linalg._jit_als import residuals
+
+    found = np.empty(len(values))
+    parts = (np.ascontiguousarray(x) for x in (U, V, row_off, col_off, row_scale, col_scale))
+    residuals(pointer, other, values, *parts, found)
     return found
 
 

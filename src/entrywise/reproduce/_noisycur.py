@@ -120,9 +120,12 @@ def overlay(run: Run, X: Array) -> Array:
 def played(contest: Contest, plan: Plan, A: Array, seed: int) -> tuple[Any, Run]:
     """Return the result of a plan and its run; every method meets the same seeds of the instruments' noise."""
     oracle = TwoCostOracle(
-        A, entry_noise=contest.entry_noise, column_noise=contest.column_noise, row_noise=contest.column_noise,
+        A,
+        entry_noise=contest.entry_noise,
+        column_noise=contest.column_noise,
+        row_noise=contest.column_noise,
         rng=np.random.default_rng([seed, 1]),
-    )  # fmt: skip
+    )
     run = Run(plan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -216,26 +219,27 @@ def errors(
     return {setting: np.array(values) for setting, values in found.items()}
 
 
+# variances of columns and entries in the low and in the high panel, and the penalty of the authors' program
 LOW_HIGH = {
     "synthetic": ((0.05, 0.01, 0.00145), (0.2, 0.04, 2.15)),
     "jester": ((2.0, 0.04, None), (12.5, 0.25, None)),
     "movielens": ((0.06, 0.003, None), (0.65, 0.0225, None)),
 }
-SHARES = {"synthetic": 0.15, "jester": 0.11, "movielens": 0.106}
+SHARES = {"synthetic": 0.15, "jester": 0.11, "movielens": 0.106}  # budgets of the paper
 
 
 def contests(data: str, matrix: Callable[[int], Array], rank: int) -> tuple[Contest, Contest]:
     """Return the paper's low-noise and high-noise panels of a data set."""
     low, high = (
         Contest(
-            f"{data}, {word} noise",
-            matrix,
-            float(np.sqrt(sc2)),
-            float(np.sqrt(se2)),
-            SHARES[data],
-            rank,
-            code_penalty=lam,
+            name=f"{data}, {word} noise",
+            matrix=matrix,
+            column_noise=float(np.sqrt(sc2)),
+            entry_noise=float(np.sqrt(se2)),
+            share=SHARES[data],
+            rank=rank,
+            code_penalty=penalty,
         )
-        for word, (sc2, se2, lam) in zip(("low", "high"), LOW_HIGH[data], strict=True)
+        for word, (sc2, se2, penalty) in zip(("low", "high"), LOW_HIGH[data], strict=True)
     )
     return low, high

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, sav
 from entrywise.types import Array
 
 Say = Callable[[str], None]
+Tried = dict[str, tuple[str, list[Any]]]  # name: method of the contest, and its settings
 STYLE = {
     "noisy_cur": ("tab:blue", "-", "o"),
     "literal_noisy_cur": ("tab:orange", "-", "s"),
@@ -69,41 +71,41 @@ def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     shares = (0.1, 0.2, 0.4) if quick else (0.08, 0.12, 0.16, 0.22, 0.3, 0.4, 0.5, 0.65)
     base = contests("synthetic", synthetic(), 4)[0]
     rows: list[tuple[Any, ...]] = []
-    curves: dict[str, list[float]] = {
-        name: []
-        for name in ("noisy_cur", "literal_noisy_cur", "CUR+", "NNs", "NNa", "NNa, not centred")
-    }
+    curves: dict[str, list[float]] = {}
     for share in shares:
-        c = Contest(
-            f"budget {share:.0%}",
-            base.matrix,
-            base.column_noise,
-            base.entry_noise,
-            share,
-            base.rank,
-        )
-        A = c.matrix(0)
-        grid = column_grid(c, A, 4 if quick else 8, 4)
-        found = {
-            "noisy_cur": errors(c, "noisy_cur", [None], runs),
-            "literal_noisy_cur": errors(c, "literal_noisy_cur", grid, runs),
-            "CUR+": errors(c, "CUR+", [d for d in _even(grid) if d // 2 >= 4] or [8], runs),
-            "NNs": errors(c, "NNs", [(d, 0.5, True) for d in grid[:: 2 if quick else 3]], runs),
-            "NNa": errors(c, "NNa", [(1.0, None, True)], runs),
-            "NNa, not centred": errors(c, "NNa", [(1.0, None, False)], runs),
-        }
-        for name, by_setting in found.items():
-            setting, best = _best(by_setting)
-            curves[name].append(100 * best)
+        contest = replace(base, name=f"budget {share:.0%}", share=share)
+        for name, (method, settings) in _over_budgets(contest, quick).items():
+            setting, best = _best(errors(contest, method, settings, runs))
+            curves.setdefault(name, []).append(100 * best)
             rows.append((share, name, setting, 100 * best))
         say(f"figure 1: budget {share:.0%} of the matrix")
     save_csv(folder / "figure1.csv", ("budget", "method", "best setting", "error_percent"), rows)
-    limit = (80 + 60) * 4 * math.log(80 + 60) / 4800
+    _draw_budgets(folder / "figure1.png", [100 * share for share in shares], curves)
+    return _budget_claims(curves)
+
+
+def _over_budgets(c: Contest, quick: bool) -> Tried:
+    """Return the methods of figure 1, each with the settings of which the best is drawn."""
+    grid = column_grid(c, c.matrix(0), 4 if quick else 8, 4)
+    few = grid[:: 2 if quick else 3]  # for what is slow
+    halves = [d for d in _even(grid) if d // 2 >= 4] or [8]
+    return {
+        "noisy_cur": ("noisy_cur", [None]),
+        "literal_noisy_cur": ("literal_noisy_cur", list(grid)),
+        "CUR+": ("CUR+", halves),
+        "NNs": ("NNs", [(d, 0.5, True) for d in few]),
+        "NNa": ("NNa", [(1.0, None, True)]),
+        "NNa, not centred": ("NNa", [(1.0, None, False)]),
+    }
+
+
+def _draw_budgets(path: Path, percents: list[float], curves: dict[str, list[float]]) -> None:
     figure, axes = new_figure(width=6.2, height=4.2)
     axis = axes[0, 0]
     for name, values in curves.items():
-        _line(axis, name, [100 * s for s in shares], values)
-    axis.axvspan(100 * shares[0], min(100 * limit, 100 * shares[-1]), color="tab:red", alpha=0.08)
+        _line(axis, name, percents, values)
+    limit = 100 * (80 + 60) * 4 * math.log(80 + 60) / 4800
+    axis.axvspan(percents[0], min(limit, percents[-1]), color="tab:red", alpha=0.08)
     axis.set(
         xlabel="budget, percent of what all entries cost",
         ylabel="relative error, percent",
@@ -111,29 +113,41 @@ def figure1(folder: Path, quick: bool, say: Say) -> list[Claim]:
     )
     axis.set_title("80 x 60, rank 4, low noise; rivals at their best setting")
     bottom = axis.get_ylim()[0] * 1.03
-    axis.text(
-        100 * shares[0] + 0.5, bottom, "no theory for nuclear norms", va="bottom", color="tab:red"
-    )
+    words = "no theory for nuclear norms"
+    axis.text(percents[0] + 0.5, bottom, words, va="bottom", color="tab:red")
     _plain_ticks(axis)
     axis.legend(fontsize=8)
-    save_figure(folder / "figure1.png", figure)
-    first, last = 0, len(shares) - 1
-    ahead = all(
-        curves["literal_noisy_cur"][first] < curves[k][first] for k in ("NNa", "NNs", "CUR+")
-    )
-    near = curves["literal_noisy_cur"][last] <= 1.1 * curves["NNa"][last]
-    ours = all(
-        curves["noisy_cur"][k] <= min(v[k] for v in curves.values()) * 1.0001
-        for k in range(len(shares))
-    )
+    save_figure(path, figure)
+
+
+def _budget_claims(curves: dict[str, list[float]]) -> list[Claim]:
+    """Judge what the paper says of figure 1, at its first and its last budget."""
+    literal, nuclear, ours = (curves[k] for k in ("literal_noisy_cur", "NNa", "noisy_cur"))
+    last = len(ours) - 1
+    ahead = all(literal[0] < curves[k][0] for k in ("NNa", "NNs", "CUR+"))
+    near = literal[last] <= 1.1 * nuclear[last]
+    lowest = all(x <= min(v[k] for v in curves.values()) * 1.0001 for k, x in enumerate(ours))
+    rivals = ("literal_noisy_cur", "NNa", "NNa, not centred", "NNs", "CUR+")
     return [
         Claim(
-            "1", "at low budgets noisyCUR is well below nuclear norms and CUR+",
-            _compare(curves, ("literal_noisy_cur", "NNa", "NNa, not centred", "NNs", "CUR+"), first), ahead,
+            "1",
+            "at low budgets noisyCUR is well below nuclear norms and CUR+",
+            _compare(curves, rivals, 0),
+            ahead,
         ),
-        Claim("1", "at high budgets it is comparable to nuclear norms", _compare(curves, ("literal_noisy_cur", "NNa"), last), near),
-        Claim("1", "(ours) noisy_cur is lowest at every budget", _compare(curves, ("noisy_cur", "literal_noisy_cur"), first), ours),
-    ]  # fmt: skip
+        Claim(
+            "1",
+            "at high budgets it is comparable to nuclear norms",
+            _compare(curves, ("literal_noisy_cur", "NNa"), last),
+            near,
+        ),
+        Claim(
+            "1",
+            "(ours) noisy_cur is lowest at every budget",
+            _compare(curves, ("noisy_cur", "literal_noisy_cur"), 0),
+            lowest,
+        ),
+    ]
 
 
 def _panels(
@@ -144,74 +158,121 @@ def _panels(
     rows: list[tuple[Any, ...]] = []
     claims: list[Claim] = []
     for axis, c in zip(axes[0], pair, strict=True):
-        A = c.matrix(0)
-        large = A.size > SMALL
-        grid = column_grid(
-            c, A, 5 if quick else (8 if large else 12), max(2, c.most_columns(A) // 10)
-        )
-        few = grid[:: 3 if large else 2]  # for what is slow
-        penalty = _penalty(c, A, quick)
-        plan: dict[str, tuple[str, list[Any]]] = {
-            "noisy_cur": ("noisy_cur", few if large else list(grid)),
-            "literal_noisy_cur": ("literal_noisy_cur", list(grid)),
-            "CUR+": ("CUR+", [d for d in _even(grid[:: 2 if large else 1]) if d >= 4]),
-            "NNs": ("NNs", [(d, 0.5, True) for d in few]),
-            "NNa": ("NNa", [(1.0, penalty, True)]),
-            "Chen": ("Chen", [(0.5, penalty, True)]),
-        }
-        if c.code_penalty is not None:
-            plan["literal_noisy_cur, authors' code"] = (
-                "literal_noisy_cur, authors' code",
-                list(grid),
-            )
-        if not large:
-            plan["NNs, not centred"] = ("NNs", [(d, 0.5, False) for d in few])
-            plan["NNa, not centred"] = ("NNa", [(1.0, penalty, False)])
-        best: dict[str, float] = {}
-        automatic = float(errors(c, "noisy_cur", [None], runs)[None].mean())
-        axis.axhline(
-            100 * automatic,
-            color="tab:blue",
-            linewidth=2.2,
-            alpha=0.5,
-            label="noisy_cur, automatic",
-        )
-        for name, (method, settings) in plan.items():
-            found = errors(c, method, settings, runs)
-            say(f"figure {number}: {c.name}, {name}")
-            best[name] = _best(found)[1]
-            means = [100 * float(found[s].mean()) for s in settings]
-            rows += [
-                (c.name, name, s if isinstance(s, int) else s[0], len(found[s]), e)
-                for s, e in zip(settings, means, strict=True)
-            ]
-            if method in ("NNa", "Chen"):
-                _line(axis, name, [grid[0], grid[-1]], means * 2)
-            else:
-                _line(axis, name, [s if isinstance(s, int) else s[0] for s in settings], means)
-            if name == "literal_noisy_cur":
-                claims += _shape_claims(number, c, settings, means)
-        rows.append((c.name, "noisy_cur, automatic", None, len(runs), 100 * automatic))
-        axis.set(
-            xlabel="d, noisy columns bought",
-            ylabel="relative error, percent",
-            title=c.name,
-            yscale="log",
-        )
-        drawn = [float(y) for line in axis.get_lines() for y in line.get_ydata()]
-        top = max(200 * max(best["literal_noisy_cur"], best["CUR+"]), 200 * automatic)
-        axis.set_ylim(0.85 * min(drawn), min(top, 1.1 * max(drawn)))
-        _plain_ticks(axis)
-        for line in axis.get_lines():
-            if min(line.get_ydata()) > axis.get_ylim()[1]:
-                line.set_label(f"{line.get_label()} (above)")
-        claims += _rank_claims(number, c, best, automatic)
+        found = _panel(number, c, quick, say, runs)
+        rows += found.rows()
+        _draw_panel(axis, found)
+        claims += found.claims(number)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     save_figure(folder / f"figure{number}.png", figure)
-    save_csv(
-        folder / f"figure{number}.csv", ("panel", "method", "d", "runs", "error_percent"), rows
-    )
+    header = ("panel", "method", "d", "runs", "error_percent")
+    save_csv(folder / f"figure{number}.csv", header, rows)
     return claims
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Errors of one contest: of `noisy_cur` left alone, and of every method at every setting, one number a run."""
+
+    contest: Contest
+    grid: list[int]
+    tried: Tried
+    automatic: Array
+    found: dict[str, dict[Any, Array]]
+
+    def means(self, name: str) -> list[float]:
+        """Mean errors of a method at its settings, in percent."""
+        return [100 * float(self.found[name][s].mean()) for s in self.tried[name][1]]
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Rows of the figure's table."""
+        table: list[tuple[Any, ...]] = []
+        for name, (_, settings) in self.tried.items():
+            for setting, percent in zip(settings, self.means(name), strict=True):
+                runs = len(self.found[name][setting])
+                table.append((self.contest.name, name, _at(setting), runs, percent))
+        percent = 100 * float(self.automatic.mean())
+        return [
+            *table,
+            (self.contest.name, "noisy_cur, automatic", None, len(self.automatic), percent),
+        ]
+
+    def best(self) -> dict[str, float]:
+        """Error of every method at its best setting."""
+        return {name: _best(found)[1] for name, found in self.found.items()}
+
+    def claims(self, number: str) -> list[Claim]:
+        """Judge what the paper says of this panel."""
+        literal = "literal_noisy_cur"
+        shape = _shape_claims(number, self.contest, self.tried[literal][1], self.means(literal))
+        automatic = float(self.automatic.mean())
+        return shape + _rank_claims(number, self.contest, self.best(), automatic)
+
+
+def _panel(number: str, c: Contest, quick: bool, say: Say, runs: range) -> Panel:
+    """Play every method of a panel."""
+    A = c.matrix(0)
+    large = A.size > SMALL
+    count = 5 if quick else (8 if large else 12)
+    grid = column_grid(c, A, count, max(2, c.most_columns(A) // 10))
+    tried = _over_columns(c, grid, large, _penalty(c, A, quick))
+    automatic = errors(c, "noisy_cur", [None], runs)[None]
+    found = {}
+    for name, (method, settings) in tried.items():
+        found[name] = errors(c, method, settings, runs)
+        say(f"figure {number}: {c.name}, {name}")
+    return Panel(c, grid, tried, automatic, found)
+
+
+def _over_columns(c: Contest, grid: list[int], large: bool, penalty: float | None) -> Tried:
+    """Return the methods of a panel, each with its settings; fewer where a matrix is large and the method slow."""
+    few = grid[:: 3 if large else 2]
+    halves = [d for d in _even(grid[:: 2 if large else 1]) if d >= 4]
+    tried: Tried = {
+        "noisy_cur": ("noisy_cur", few if large else list(grid)),
+        "literal_noisy_cur": ("literal_noisy_cur", list(grid)),
+        "CUR+": ("CUR+", halves),
+        "NNs": ("NNs", [(d, 0.5, True) for d in few]),
+        "NNa": ("NNa", [(1.0, penalty, True)]),
+        "Chen": ("Chen", [(0.5, penalty, True)]),
+    }
+    if c.code_penalty is not None:
+        code = "literal_noisy_cur, authors' code"
+        tried[code] = (code, list(grid))
+    if not large:
+        tried["NNs, not centred"] = ("NNs", [(d, 0.5, False) for d in few])
+        tried["NNa, not centred"] = ("NNa", [(1.0, penalty, False)])
+    return tried
+
+
+def _draw_panel(axis: Any, panel: Panel) -> None:
+    """Draw the errors of a panel against the number of columns; what knows no columns as a level line."""
+    automatic = 100 * float(panel.automatic.mean())
+    words = "noisy_cur, automatic"
+    axis.axhline(automatic, color="tab:blue", linewidth=2.2, alpha=0.5, label=words)
+    for name, (method, settings) in panel.tried.items():
+        if method in ("NNa", "Chen"):
+            _line(axis, name, [panel.grid[0], panel.grid[-1]], panel.means(name) * 2)
+        else:
+            _line(axis, name, [_at(setting) for setting in settings], panel.means(name))
+    axis.set(
+        xlabel="d, noisy columns bought",
+        ylabel="relative error, percent",
+        title=panel.contest.name,
+        yscale="log",
+    )
+    best = panel.best()
+    drawn = [float(y) for line in axis.get_lines() for y in line.get_ydata()]
+    top = max(200 * max(best["literal_noisy_cur"], best["CUR+"]), 2 * automatic)
+    axis.set_ylim(0.85 * min(drawn), min(top, 1.1 * max(drawn)))
+    _plain_ticks(axis)
+    for line in axis.get_lines():
+        if min(line.get_ydata()) > axis.get_ylim()[1]:
+            line.set_label(f"{line.get_label()} (above)")
+
+
+def _at(setting: Any) -> Any:
+    """Return the number of columns of a setting, or what stands in its place."""
+    return setting if isinstance(setting, int) else setting[0]
 
 
 def _shape_claims(number: str, c: Contest, grid: list[int], means: list[float]) -> list[Claim]:
@@ -224,22 +285,29 @@ def _shape_claims(number: str, c: Contest, grid: list[int], means: list[float]) 
 def _rank_claims(number: str, c: Contest, best: dict[str, float], automatic: float) -> list[Claim]:
     uncentred = {k: v for k, v in best.items() if k.endswith("not centred")}
     fair = {k: best[k] for k in ("NNa", "NNs", "Chen")}
+    literal, cur = best["literal_noisy_cur"], best["CUR+"]
+    rival = min(v for k, v in best.items() if k != "noisy_cur")
     words = ", ".join(f"{k} {100 * v:.3g}" for k, v in {**fair, **uncentred}.items())
     return [
         Claim(
-            number, f"{c.name}: noisyCUR at its best d is below the nuclear norms (centred and tuned here)",
-            f"literal_noisy_cur {100 * best['literal_noisy_cur']:.3g}; {words} %", best["literal_noisy_cur"] < min(fair.values()),
+            number,
+            f"{c.name}: noisyCUR at its best d is below the nuclear norms (centred and tuned here)",
+            f"literal_noisy_cur {100 * literal:.3g}; {words} %",
+            literal < min(fair.values()),
         ),
         Claim(
-            number, f"{c.name}: noisyCUR at its best d is below CUR+",
-            f"literal_noisy_cur {100 * best['literal_noisy_cur']:.3g}, CUR+ {100 * best['CUR+']:.3g} %", best["literal_noisy_cur"] < best["CUR+"],
+            number,
+            f"{c.name}: noisyCUR at its best d is below CUR+",
+            f"literal_noisy_cur {100 * literal:.3g}, CUR+ {100 * cur:.3g} %",
+            literal < cur,
         ),
         Claim(
-            number, f"{c.name}: (ours) noisy_cur, automatic, is below every rival at its best",
-            f"{100 * automatic:.3g} % against {100 * min(v for k, v in best.items() if k != 'noisy_cur'):.3g} %",
-            automatic < min(v for k, v in best.items() if k != "noisy_cur"),
+            number,
+            f"{c.name}: (ours) noisy_cur, automatic, is below every rival at its best",
+            f"{100 * automatic:.3g} % against {100 * rival:.3g} %",
+            automatic < rival,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def figure2(folder: Path, quick: bool, say: Say) -> list[Claim]:

@@ -4,9 +4,10 @@ Every result says what it cost, how it ended, and what is promised (:class:`Cert
 """
 
 from entrywise.results.calibration import Calibration
+from entrywise.results.corrected import Corrected
 from entrywise.results.features import Features
 from entrywise.results.levels import Levels
-from entrywise.results.low_rank import Corrected, LowRank
+from entrywise.results.low_rank import LowRank
 from entrywise.results.matrix import Matrix, lookup
 from entrywise.results.posterior import Lines, Posterior
 from entrywise.results.psd_factor import PSDFactor

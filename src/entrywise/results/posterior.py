@@ -170,7 +170,7 @@ class Posterior:
         shares = np.einsum("ta,tab,tb->t", u[rows], self.cols.cov[cols], u[rows])
         return RowSums(
             design=np.stack([np.bincount(rows, x[cols], m) for x in v.T], axis=1),
-            shares=np.bincount(rows, shares, m),
+            shares=np.asarray(np.bincount(rows, shares, m), np.float64),
             counts=np.bincount(rows, minlength=m).astype(np.float64),
         )
 

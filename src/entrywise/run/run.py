@@ -142,6 +142,14 @@ class Run:
         ]
 
     @property
+    def facts(self) -> History:
+        """What was told, as a table in the order of asking; what was known beforehand is not in it."""
+        if self._stream is not None:
+            return self._stream.facts[len(self.history) :]
+        parts = [_told(self.prices, batch, answers) for batch, answers in self._log]
+        return sum(parts, History.empty())
+
+    @property
     def steps(self) -> list[Step]:
         """The log of a streaming plan: what each step had seen, and what it wanted."""
         return [] if self._stream is None else self._stream.steps
@@ -498,6 +506,19 @@ class Run:
     def recall(self, history: History) -> None:
         """Add a table of answers to the memory of this run."""
         _remember(self._memory, history, failed=self.plan.tolerates_failed)
+
+
+def _told(prices: Prices, batch: Batch, answers: Array) -> History:
+    """Return a batch and its answers as a table."""
+    given = {name: getattr(batch, name) for name in ("unit", "arm", "probability", "plate")}
+    return History(
+        batch.rows,
+        batch.cols,
+        answers,
+        mode=np.full(len(batch), batch.mode),
+        price=prices.charges(batch),
+        **given,
+    )
 
 
 def _lines(index: ArrayLike | None) -> Indices | None:

@@ -78,6 +78,16 @@ class Stream:
         arm, chance = self._arm[:before], self._chance[:before]
         return replace(self.history, arm=arm, probability=chance) + questions
 
+    @property
+    def facts(self) -> History:
+        """History first, then what was told, in the order of asking."""
+        return self.table[~self._out]
+
+    @property
+    def _out(self) -> NDArray[np.bool_]:
+        """Where the table has a question without an answer."""
+        return np.concatenate([np.zeros(len(self.history), bool), self.sheet.wanted])
+
     def take(self, at: Indices, values: Array) -> float:
         """Write answers down and return what they cost."""
         self._unseen.append(at)
@@ -91,8 +101,7 @@ class Stream:
         limit: int | None = None,
     ) -> Situation:
         """Return all that the next step may look at."""
-        table = self.table
-        out = np.concatenate([np.zeros(len(self.history), bool), self.sheet.wanted])
+        table, out = self.table, self._out
         return Situation(
             step=len(self.steps),
             epoch=self.epoch,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from entrywise.study.entries import Labels, Question
-from entrywise.study.sql import SQLStore
-from entrywise.study.store import Leased, Record, Store, Told
-from entrywise.study.study import Study
+from entrywise.study.records import Leased, Record, Told
+from entrywise.study.store import Store
+from entrywise.study.study import Asked, Study
 
-__all__ = ["Labels", "Leased", "Question", "Record", "SQLStore", "Store", "Study", "Told"]
+__all__ = ["Asked", "Labels", "Leased", "Question", "Record", "Store", "Study", "Told"]

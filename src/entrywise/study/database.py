@@ -1,7 +1,8 @@
 """A database behind a study: opened, migrated, locked as little as possible, read and written in bulk.
 
 SQLite runs in WAL mode with ``synchronous=FULL``; writers queue at a lock file beside the database, so
-that none of them starves and none is told that the database is locked. PostgreSQL is reached by URL.
+that none of them starves and none is told that the database is locked. What only reads opens the file
+read-only. PostgreSQL is reached by URL. The clock belongs here too.
 """
 
 from __future__ import annotations
@@ -9,23 +10,28 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import QueuePool, StaticPool
 
 from entrywise.exceptions import StoreError
 from entrywise.study.bare import Bare, Call, Found
-from entrywise.study.schema import HEAD
+from entrywise.study.schema import HEAD, clock
 
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds before a database that stays locked or away is an error
+FEW = 100  # rows that are better looked up one by one
+OURS = 0x656E7479  # application_id of our SQLite files: "enty"
+_SECRETS = {"password", "passwd", "pwd", "sslpassword", "token", "passfile", "sslkey", "secret"}
 _AGAIN = {  # PostgreSQL: serialization failure, deadlock, lock not available; server going down, crashed, coming up
     *("40001", "40P01", "55P03"),
     *("57P01", "57P02", "57P03"),
@@ -48,17 +54,31 @@ def normal_url(url: str) -> sa.URL:
         return sa.URL.create("sqlite", database=url)
     try:
         found = sa.make_url(url)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):  # the port may be no number
         raise StoreError(
-            "a database is a file or a URL such as postgresql://user@host/name; got neither"
+            "a database is a file or a URL such as postgresql://user@host:5432/name; got neither"
         ) from None
     if found.drivername in ("postgresql", "postgres"):
         found = found.set(drivername="postgresql+psycopg")
-    if found.get_backend_name() not in ("sqlite", "postgresql"):
-        raise StoreError(
-            f"studies are kept in sqlite or postgresql, got {found.get_backend_name()}"
-        )
+    try:
+        kind = found.get_backend_name()
+    except sa.exc.NoSuchModuleError:
+        kind = found.drivername
+    if kind not in ("sqlite", "postgresql"):
+        raise StoreError(f"studies are kept in sqlite or postgresql, got {kind}")
     return found
+
+
+def masked(url: sa.URL | str) -> str:
+    """Return a URL as it may be shown: no password, in whatever form it was given.
+
+    >>> masked("postgresql://me:secret@host/lab?sslpassword=secret")
+    'postgresql://me:***@host/lab?sslpassword=***'
+    """
+    found = normal_url(url) if isinstance(url, str) else url
+    hidden = {key: "***" for key in found.query if key.lower() in _SECRETS}
+    shown = found.update_query_dict(hidden).set(drivername=found.get_backend_name())
+    return shown.render_as_string(hide_password=True).replace("%2A%2A%2A", "***")
 
 
 class Database:
@@ -68,20 +88,37 @@ class Database:
         self.url = normal_url(url)
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self.memory = self.sqlite and self.url.database in (None, "", ":memory:")
-        if self.sqlite and not self.memory:
-            path = Path(str(self.url.database))
-            if must_exist and not path.exists():
-                raise StoreError(f"there is no database {path}; make one with `study create`")
-            if not path.parent.is_dir():
-                raise StoreError(
-                    f"there is no folder {path.parent} for the database {path.name}; make it first"
-                )
-        self.engine = self._connect()
-        self._bare = Bare(self.engine)
+        self.clock: Callable[[], float] | None = None  # tests put their own here
         self._met = False
         self._pid = os.getpid()
         self._alone = threading.RLock()
-        self._migrate()
+        if self.sqlite and not self.memory:
+            self._find_file(must_exist)
+        self.engine = self._connect()
+        self.reader = self._read_only() if self.sqlite and not self.memory else self.engine
+        self._bare = Bare(self.engine)
+        self._migrate(must_exist)
+
+    @property
+    def path(self) -> Path:
+        """The file of an SQLite database."""
+        return Path(str(self.url.database))
+
+    def _find_file(self, must_exist: bool) -> None:
+        path = self.path
+        if must_exist and not path.exists():
+            raise StoreError(f"there is no database {path}; make one with `study create`")
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder; name a file in it")
+        if not path.parent.is_dir():
+            raise StoreError(
+                f"there is no folder {path.parent} for the database {path.name}; make it first"
+            )
+        if path.exists() and path.stat().st_size:
+            with path.open("rb") as file:
+                head = file.read(16)
+            if head != b"SQLite format 3\0":
+                raise StoreError(f"{path} is no SQLite database; nothing was touched, name another")
 
     def _connect(self) -> Engine:
         options: dict[str, Any] = {}
@@ -98,25 +135,73 @@ class Database:
             sa.event.listen(engine, "begin", _begin)
         return engine
 
+    def _read_only(self) -> Engine:
+        """Return an engine that cannot write; where nobody can, nobody changes the file meanwhile either."""
+        import sqlite3
+
+        def connect() -> sqlite3.Connection:
+            where = f"file:{quote(str(self.path.absolute()))}?mode=ro"
+            if not self.writable:
+                where += "&immutable=1"
+            handle = sqlite3.connect(where, uri=True, timeout=PATIENCE, check_same_thread=False)
+            handle.isolation_level = None  # we say BEGIN ourselves
+            return handle
+
+        engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool)
+        sa.event.listen(engine, "begin", _begin)
+        return engine
+
+    @property
+    def writable(self) -> bool:
+        """Whether this process may write to the file, and beside it."""
+        if not self.sqlite or self.memory:
+            return True
+        beside = os.access(self.path.parent, os.W_OK)
+        return beside and (not self.path.exists() or os.access(self.path, os.W_OK))
+
     def __repr__(self) -> str:
-        return f"Database({self.url.render_as_string(hide_password=True)!r})"
+        return f"Database({masked(self.url)!r})"
 
     @property
     def title(self) -> str:
         """How messages call it."""
-        shown = self.url.set(drivername=self.url.get_backend_name()).render_as_string(
-            hide_password=True
-        )
-        return f"the database {self.url.database if self.sqlite else shown}"
+        return f"the database {self.url.database if self.sqlite else masked(self.url)}"
 
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
+        self.reader.dispose()
         self._bare.close()
+
+    def now(self, connection: Connection) -> float:
+        """Return the time of the store: the server's own, or one that never goes back on SQLite."""
+        if self.clock is not None:
+            return self.clock()
+        if not self.sqlite:
+            query = "SELECT extract(epoch FROM clock_timestamp())"
+            return float(connection.exec_driver_sql(query).scalar_one())
+        latest, ahead = connection.execute(sa.select(clock.c.latest, clock.c.ahead)).one()
+        wall = time.time()
+        if wall + ahead < latest:  # this machine's clock is behind what was seen before
+            ahead = latest - wall
+        writes = connection.get_execution_options().get("entrywise_write", True)
+        if writes and wall + ahead > latest + 1.0:  # a second is as fine as leases need it
+            connection.execute(sa.update(clock).values(latest=wall + ahead, ahead=ahead))
+        return float(wall + ahead)
 
     def read(self, call: Callable[[Connection], T]) -> T:
         """Return ``call(connection)``, run on one consistent state of the database."""
         return self._transact(call, write=False)
+
+    def read_whole(self, call: Callable[[Connection], T]) -> T:
+        """Return ``call(connection)`` where all of its statements see the same state, on PostgreSQL too."""
+
+        def still(connection: Connection) -> T:
+            if not self.sqlite:
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            return call(connection)
+
+        return self.read(still)
 
     def in_one_trip(self, *calls: Call) -> list[Found]:
         """Run statements of PostgreSQL that each commit by themselves, and return the rows of each."""
@@ -129,10 +214,16 @@ class Database:
     def _transact(self, call: Callable[[Connection], T], write: bool) -> T:
         if os.getpid() != self._pid:  # a fork: its parent's connections are not ours
             self.engine.dispose(close=False)
+            self.reader.dispose(close=False)
             self._pid = os.getpid()
+        if write and not self.writable:
+            raise StoreError(
+                f"{self.title} can be read here, not written; copy it with `study backup`, or mend its rights"
+            )
+        engine = self.engine if write else self.reader
 
         def run() -> T:
-            with self._turn(write), self.engine.connect() as raw:
+            with self._turn(write), engine.connect() as raw:
                 connection = raw.execution_options(entrywise_write=write)
                 with connection.begin():
                     return call(connection)
@@ -152,7 +243,7 @@ class Database:
             except (sa.exc.DBAPIError, self.engine.dialect.loaded_dbapi.Error) as error:
                 tries += 1
                 cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
-                words = str(cause).strip().splitlines()[0]
+                words = _unsecret((str(cause).strip().splitlines() or ["no reason"])[0], self.url)
                 if not (getattr(error, "connection_invalidated", False) or self._passes(cause)):
                     raise StoreError(f"{self.title}: {words}") from error
                 if time.monotonic() > deadline:
@@ -191,15 +282,56 @@ class Database:
             if handle is not None:
                 os.close(handle)  # gives the lock back, as does the kernel when the process dies
 
-    def _migrate(self) -> None:
-        version = self.read(_version)
-        if version == HEAD:
-            return
-        if version is not None and version > HEAD:
-            raise StoreError(
-                f"{self.title} was made by a later version of entrywise (tables {version}, this one knows {HEAD}); upgrade"
-            )
+    def _migrate(self, must_exist: bool) -> None:
+        """Make the tables, or bring them up to date; leave another program's database alone."""
+        if not self.sqlite or self.memory or (self.path.exists() and self.path.stat().st_size):
+            version = self._version(must_exist)
+            if version == HEAD:
+                return
+            if version is not None and version > HEAD:
+                raise StoreError(
+                    f"{self.title} was made by a later version of entrywise "
+                    f"(tables {version}, this one knows {HEAD}); upgrade"
+                )
+        elif must_exist:
+            raise StoreError(f"{self.title} is empty; make a study with `study create`")
         self.write(upgrade)
+
+    def _version(self, must_exist: bool) -> str | None:
+        """Return the version of our tables, None where there is nothing at all; refuse what is not ours."""
+
+        def look(connection: Connection) -> str | None:
+            found = sa.inspect(connection)
+            if found.has_table("entrywise_version"):
+                query = "SELECT version_num FROM entrywise_version"
+                version = connection.exec_driver_sql(query).scalar()
+                return None if version is None else str(version)
+            mark = 0
+            if self.sqlite:
+                mark = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
+            foreign = self.sqlite and (mark or found.get_table_names())
+            if foreign or must_exist:
+                raise StoreError(
+                    f"{self.title} holds no studies of entrywise; nothing was touched, name another"
+                )
+            return None
+
+        return self.read(look)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy an SQLite database into a new file, whole, while others write to it."""
+        import sqlite3
+
+        if not self.sqlite:
+            raise StoreError("a server is backed up with its own tools: pg_dump")
+        target = Path(path)
+        if target.exists():
+            raise StoreError(f"{target} is there already; a backup does not overwrite, name another")
+        part = target.with_name(target.name + ".part")
+        with self.reader.connect() as connection, contextlib.closing(sqlite3.connect(part)) as copy:
+            source: Any = connection.connection.driver_connection
+            source.backup(copy)
+        part.replace(target)
 
     def insert(self, connection: Connection, table: sa.Table, columns: Mapping[str, Any]) -> None:
         """Insert many rows given by columns: arrays or lists, or one value for all of them."""
@@ -228,12 +360,16 @@ class Database:
                     copy.write_row(row)
 
     @contextlib.contextmanager
-    def large_joins(self, connection: Connection) -> Iterator[None]:
-        """Keep PostgreSQL from comparing all rows with all rows, as it plans to for a study newer than its statistics."""
-        if not self.sqlite:
+    def large_joins(self, connection: Connection, size: int | None = None) -> Iterator[None]:
+        """Keep PostgreSQL from comparing all rows with all rows, as it plans to for a study newer than its statistics.
+
+        What is known to be small is better looked up row by row.
+        """
+        large = not self.sqlite and (size is None or size > FEW)
+        if large:
             connection.exec_driver_sql("SET LOCAL enable_nestloop = off; SET LOCAL jit = off")
         yield
-        if not self.sqlite:
+        if large:
             connection.exec_driver_sql(
                 "SET LOCAL enable_nestloop TO DEFAULT; SET LOCAL jit TO DEFAULT"
             )
@@ -280,13 +416,18 @@ def upgrade(connection: Connection, version: str = "head") -> None:
     )
     config.attributes["connection"] = connection
     command.upgrade(config, version)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA application_id = {OURS}")
+        connection.exec_driver_sql(f"PRAGMA user_version = {int(HEAD)}")
 
 
-def _version(connection: Connection) -> str | None:
-    if not sa.inspect(connection).has_table("entrywise_version"):
-        return None
-    found = connection.exec_driver_sql("SELECT version_num FROM entrywise_version").scalar()
-    return None if found is None else str(found)
+def _unsecret(words: str, url: sa.URL) -> str:
+    """Return what a driver says without the passwords that it may repeat."""
+    secrets = [url.password, *(v for k, v in url.query.items() if k.lower() in _SECRETS)]
+    for secret in secrets:
+        if isinstance(secret, str) and secret:
+            words = words.replace(secret, "***")
+    return re.sub(r"(?i)(password|passwd|pwd)=\S+", r"\1=***", words)
 
 
 def _pragmas(handle: Any, _: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import TellError
-from entrywise.study.store import Blaming, Leased, Record, Told
+from entrywise.study.records import Blaming, Key, Leased, Record, Told
+from entrywise.study.schema import GIVEN
 from entrywise.study.tells import Tells
 
 
@@ -31,6 +33,8 @@ class Question:
     unit: int | None = None
     arm: str | None = None
     probability: float | None = None
+    plate: int | None = None
+    well: str | None = None
     until: float = 0.0
 
 
@@ -83,10 +87,12 @@ class Labels:
                 )
             return found
         try:
-            number = int(given)
-            if isinstance(given, float) and given != number:
+            if isinstance(given, str) and not _WHOLE.fullmatch(given.strip()):
                 raise ValueError
-        except (TypeError, ValueError):
+            number = int(given)
+            if isinstance(given, bool) or (isinstance(given, float) and given != number):
+                raise ValueError
+        except (TypeError, ValueError, OverflowError):
             raise TellError(
                 f"the {word} must be a whole number, got {given!r}; this study has no labels"
             ) from None
@@ -96,39 +102,77 @@ class Labels:
             )
         return number
 
+    def lines(self, axis: str, given: Any) -> tuple[int, ...] | None:
+        """Return the numbers of lines given by label, pattern or number, one or several; None is any."""
+        if given is None:
+            return None
+        names, size = (self.rows, self.n_rows) if axis == "row" else (self.cols, self.n_cols)
+        one = isinstance(given, str) or not isinstance(given, Iterable)
+        found: set[int] = set()
+        for each in [given] if one else given:
+            hits = [] if names is None else matching(names, str(each))
+            found |= set(hits or [self._axis(axis, each, names, size)])
+        return tuple(sorted(found))
+
     def questions(self, leased: Leased, until: float) -> list[Question]:
         """Return leased questions one by one."""
-        unit = leased.unit.tolist() if leased.unit is not None else None
-        chance = leased.probability.tolist() if leased.probability is not None else None
-        columns = (
-            leased.positions.tolist(),
-            leased.rows.tolist(),
-            leased.cols.tolist(),
-            leased.price.tolist(),
-        )
+        columns = (leased.batches, leased.positions, leased.rows, leased.cols, leased.price)
+        lists = [column.tolist() for column in columns]
         return [
             Question(
-                f"{leased.batch}.{position}", self.row(i), self.col(j), leased.mode, price, (i, j),
-                unit[k] if unit else None, leased.arm[k] if leased.arm else None, chance[k] if chance else None, until,
+                id=title((batch, position)),
+                row=self.row(i),
+                col=self.col(j),
+                mode=str(leased.modes[k]),
+                price=price,
+                index=(i, j),
+                unit=leased.unit[k],
+                arm=leased.arm[k],
+                probability=leased.probability[k],
+                plate=leased.plate[k],
+                well=leased.well[k],
+                until=until,
             )
-            for k, (position, i, j, price) in enumerate(zip(*columns, strict=True))
-        ]  # fmt: skip
+            for k, (batch, position, i, j, price) in enumerate(zip(*lists, strict=True))
+        ]
 
 
-def parse_id(text: Any) -> tuple[int, int]:
+def matching(names: Sequence[str], pattern: str) -> list[int]:
+    """Return the numbers of labels that are `pattern`, or fit it as file names do.
+
+    >>> matching(["gpt-1", "gpt-2", "llama"], "gpt-*")
+    [0, 1]
+    """
+    if pattern in names:
+        return [names.index(pattern)]
+    return [k for k, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
+
+
+def title(key: Key) -> str:
+    """Return how people call a question.
+
+    >>> title((3, 10)), title((-1, 4))
+    ('3.10', 'known.4')
+    """
+    return f"{'known' if key[0] == GIVEN else key[0]}.{key[1]}"
+
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_ID = re.compile(r"(known|[0-9]{1,15})\.([0-9]{1,15})")
+
+
+def parse_id(text: Any) -> Key:
     """Return (batch, position) of a question's id.
 
     >>> parse_id("3.10")
     (3, 10)
     """
-    batch, dot, position = (
-        str(text).strip().partition(".") if isinstance(text, str) else ("", "", "")
-    )
-    if not (
-        dot and batch.isascii() and batch.isdigit() and position.isascii() and position.isdigit()
-    ):
-        raise TellError(f"a question's id is a text such as '3.10', got {text!r}")
-    return int(batch), int(position)
+    found = _ID.fullmatch(text.strip()) if isinstance(text, str) else None
+    if found is None:
+        shown = repr(text) if len(repr(text)) < 60 else repr(text)[:50] + "..."
+        raise TellError(f"a question's id is a text such as '3.10', got {shown}")
+    batch = GIVEN if found[1] == "known" else int(found[1])
+    return batch, int(found[2])
 
 
 def number(value: Any) -> float:
@@ -140,8 +184,11 @@ def number(value: Any) -> float:
     if value is None or (isinstance(value, str) and value.strip().lower() == "failed"):
         return float("nan")
     try:
+        odd = isinstance(value, str) and ("_" in value or not value.isascii())
+        if odd or isinstance(value, bool | np.bool_):
+            raise ValueError
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         hint = ", with a point and not a comma" if isinstance(value, str) and "," in value else ""
         raise TellError(f"an answer must be a number{hint}, or 'failed'; got {value!r}") from None
     if not np.isfinite(found):
@@ -196,12 +243,7 @@ def _match(
         ways = (entry, entry[::-1]) if record.symmetric else (entry,)
         if here is None or (asked.get(here) is not None and asked[here] not in ways):
             unsure.append(k)
-    found = store.find(
-        record.id,
-        [entries[k][0] for k in unsure],
-        [entries[k][1] for k in unsure],
-        record.symmetric,
-    )
+    found = store.find(record, [entries[k] for k in unsure])
     for k, (match, last) in zip(unsure, found, strict=True):
         name = labels.name(*entries[k])
         with _blamed(k, blame):

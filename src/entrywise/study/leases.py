@@ -1,4 +1,8 @@
-"""Handing out open questions: leases that expire, whole units together, nobody measures twice."""
+"""Handing out questions and taking them back: leases that lapse, whole units together, nobody measures twice.
+
+*Out* is a question that is leased and has not lapsed. One that lapses or is released is queued again if this
+epoch wants it, and withdrawn if only an earlier one did; a withdrawn question can still be answered.
+"""
 
 from __future__ import annotations
 
@@ -9,192 +13,314 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise.study.database import Database
-from entrywise.study.schema import FREE, pending, questions, studies
-from entrywise.study.store import Leased
+from entrywise.study.records import Filter, Key, Leased, Record
+from entrywise.study.schema import FREE, facts, pending, questions, studies
 
-# Where its statistics are old, PostgreSQL thinks that a batch has one question, and would read and sort all of it.
+# Where its statistics are old, PostgreSQL thinks that a step has one question, and would read and sort all of it.
 IN_ORDER = "SET LOCAL enable_sort = off"
 
+WITHDRAWN, QUEUED, FAILED = -1.0, 0.0, 1.0  # what leased_until says of a question that nobody holds
+# Above it a question is not withdrawn. Said where FREE is not meant, so that its index is left alone.
+NOT_GONE = -0.5
+LEASED = 1.5  # above it somebody holds the question, or held it until then
 
-def in_queue(study: int, *where: sa.ColumnElement[bool]) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the conditions of a study's open questions: those of its current batch, if `where` holds of the study.
 
-    Naming the batch keeps PostgreSQL from passing over what earlier batches left in its indexes.
+def of_the_epoch(study: int, *where: sa.ColumnElement[bool]) -> tuple[Any, ...]:
+    """Return the conditions of the questions that the next step waits for, if `where` holds of the study.
+
+    A batch plan waits for one step at a time. Naming it keeps PostgreSQL from passing over what earlier steps
+    left in its indexes.
     """
     current = sa.select(studies.c.current).where(studies.c.id == study, *where).scalar_subquery()
-    return pending.c.study == study, pending.c.batch == current
+    return pending.c.study == study, pending.c.step == current
 
 
-def free_questions(study: int, now: float) -> sa.Select[Any]:
-    """Return the query of (batch, position, unit) that nobody holds: first those never tried, then failed and expired."""
+def waiting(record: Record) -> tuple[Any, ...]:
+    """Return the conditions of the questions that wait for an answer, as far as the plan waits for them."""
+    if record.streaming:
+        return pending.c.study == record.id, FREE
+    return *of_the_epoch(record.id), FREE
+
+
+def free_questions(record: Record, now: float, wanted: Filter = Filter()) -> sa.Select[Any]:
+    """Return the query of (batch, position, unit, plate) that nobody holds: those never tried come first."""
     p = pending.c
+    if record.streaming:
+        open_ = sa.exists().where(studies.c.id == record.id, studies.c.state == "open")
+        here: tuple[Any, ...] = (p.study == record.id, open_)
+    else:
+        here = of_the_epoch(record.id, studies.c.state == "open")
     return (
-        sa.select(p.batch, p.position, p.unit)
-        .where(*in_queue(study, studies.c.state == "open"), FREE, p.leased_until <= now)
-        .order_by(p.leased_until, p.position)
+        sa.select(p.batch, p.position, p.unit, p.plate)
+        .where(*here, FREE, p.leased_until <= now, *_fits(wanted))
+        .order_by(p.step, p.leased_until, p.batch, p.position)
         .with_for_update(skip_locked=True, of=pending)
     )
 
 
+def _fits(wanted: Filter) -> list[sa.ColumnElement[bool]]:
+    p = pending.c
+    found: list[sa.ColumnElement[bool]] = []
+    for column, allowed in ((p.row, wanted.rows), (p.col, wanted.cols)):
+        if allowed is not None:
+            found.append(column.in_([int(k) for k in allowed]))
+    if wanted.mode is not None:
+        found.append(p.mode == wanted.mode)
+    return found
+
+
 class Leases:
-    """The part of a store that hands out questions."""
+    """The part of a store that hands out questions and takes them back."""
 
-    database: Database
+    def __init__(self, database: Database) -> None:
+        self.database = database
 
-    def lease(
-        self, study: int, limit: int | None, worker: str | None, until: float, now: float
+    def take(
+        self,
+        record: Record,
+        limit: int | None,
+        worker: str | None,
+        seconds: float,
+        wanted: Filter = Filter(),
     ) -> Leased | None:
-        """Hand out open questions that nobody holds, whole units together; None when there are none."""
+        """Hand out questions that nobody holds, whole units and plates together; None when there are none."""
+        tries, until = 0, 0.0
 
-        tries = 0
-
-        def take(connection: Connection) -> list[tuple[Any, ...]]:
-            nonlocal tries
+        def hand_out(connection: Connection) -> list[tuple[Any, ...]]:
+            nonlocal tries, until
             tries += 1
-            if (
-                tries > 1
-            ):  # the connection may have been lost after the commit: then they are ours already
-                batch, positions = self._held(connection, study, worker, until)
-                if positions:
-                    return self._asked(connection, study, batch, positions)
-            batch, positions = self._pick(connection, study, limit, now)
-            if not positions:
-                return []
-            who = sa.literal(worker, sa.Text)
-            held = sa.case(
-                (pending.c.holders.is_(None), who),
-                else_=pending.c.holders + sa.literal("\n", sa.Text) + who,
-            )
-            change: dict[str, Any] = {"worker": worker, "leased_until": until}
-            if worker is not None:
-                change["holders"] = held
-            mine = (pending.c.study == study) & (pending.c.batch == batch)
-            connection.execute(
-                sa.update(pending)
-                .where(mine, self.database.within(pending.c.position, positions))
-                .values(**change)
-            )
-            return self._asked(connection, study, batch, positions)
+            now = self.database.now(connection)
+            if tries > 1:  # the connection may have been lost after the commit: then they are ours
+                keys = self._held(connection, record.id, worker, until)
+                if keys:
+                    return self._asked(connection, record.id, keys)
+            until = now + seconds
+            self._in_order(connection)
+            self._lapse(connection, record.id, now)
+            keys = self._pick(connection, record, limit, now, wanted)
+            for batch, positions in by_batch(keys):
+                self._lease(connection, record.id, batch, positions, worker, now, until)
+            return self._asked(connection, record.id, keys)
 
-        found = self.database.write(take)
-        return _leased(found) if found else None
+        found = self.database.write(hand_out)
+        return _leased(found, until) if found else None
 
-    def _asked(
-        self, connection: Connection, study: int, batch: int, positions: list[int]
-    ) -> list[tuple[Any, ...]]:
-        q = questions.c
-        wanted = (
-            sa.select(
-                q.batch, q.position, q.row, q.col, q.mode, q.price, q.unit, q.arm, q.probability
-            )
-            .where(q.study == study, q.batch == batch, self.database.within(q.position, positions))
-            .order_by(q.position)
-        )
-        return self.database.columns(connection, wanted)
+    def _in_order(self, connection: Connection) -> None:
+        if not self.database.sqlite:
+            connection.exec_driver_sql(IN_ORDER)
+
+    def _lease(
+        self,
+        connection: Connection,
+        study: int,
+        batch: int,
+        positions: list[int],
+        worker: str | None,
+        now: float,
+        until: float,
+    ) -> None:
+        p = pending.c
+        who = sa.literal(worker or "", sa.Text)
+        line = sa.literal("\n", sa.Text)
+        change = {
+            "worker": worker,
+            "leased_at": now,
+            "leased_until": until,
+            "holders": sa.case((p.holders.is_(None), who), else_=p.holders + line + who),
+        }
+        mine = (p.study == study, p.batch == batch, self.database.within(p.position, positions))
+        connection.execute(sa.update(pending).where(*mine).values(**change))
 
     def _held(
         self, connection: Connection, study: int, worker: str | None, until: float
-    ) -> tuple[int, list[int]]:
+    ) -> list[Key]:
         p = pending.c
         who = p.worker.is_(None) if worker is None else p.worker == worker
-        mine = (
-            sa.select(p.batch, p.position)
-            .where(*in_queue(study), p.leased_until == until, who)
-            .order_by(p.position)
-        )
-        rows = self.database.columns(connection, mine)
-        return (rows[0][0] if rows else 0), [position for _, position in rows]
+        mine = sa.select(p.batch, p.position).where(p.study == study, p.leased_until == until, who)
+        rows = self.database.columns(connection, mine.order_by(p.batch, p.position))
+        return [(batch, position) for batch, position in rows]
 
     def _pick(
-        self, connection: Connection, study: int, limit: int | None, now: float
-    ) -> tuple[int, list[int]]:
+        self,
+        connection: Connection,
+        record: Record,
+        limit: int | None,
+        now: float,
+        wanted: Filter,
+    ) -> list[Key]:
+        query = free_questions(record, now, wanted).limit(limit)
+        rows = self.database.columns(connection, query)
+        found = {(batch, position) for batch, position, _, _ in rows}
+        groups = {("unit", b, unit) for b, _, unit, _ in rows if unit is not None}
+        groups |= {("plate", b, plate) for b, _, _, plate in rows if plate is not None}
+        for kind, batch, number in sorted(groups):
+            # the rest goes to the same hands; what another holds in part waits
+            found = self._whole(connection, record.id, kind, batch, number, now, found)
+        return sorted(found)
+
+    def _whole(
+        self,
+        connection: Connection,
+        study: int,
+        kind: str,
+        batch: int,
+        number: int,
+        now: float,
+        found: set[Key],
+    ) -> set[Key]:
+        """Return what is handed out with all of a unit or plate, or with nothing of it."""
         p = pending.c
-        if not self.database.sqlite:
-            connection.exec_driver_sql(IN_ORDER)
-        rows = self.database.columns(connection, free_questions(study, now).limit(limit))
-        if not rows:
-            return 0, []
-        batch = rows[0][0]
-        positions = [position for _, position, _ in rows]
-        units = sorted({unit for _, _, unit in rows if unit is not None})
-        if units:  # the rest of each unit goes to the same hands; one that another worker holds in part waits
-            same = (p.study == study, p.batch == batch, self.database.within(p.unit, units))
-            whole = sa.select(p.position, p.leased_until, p.unit).where(*same).with_for_update()
-            members = self.database.columns(connection, whole)
-            busy = {unit for _, leased_until, unit in members if leased_until > now}
-            positions = sorted(position for position, _, unit in members if unit not in busy)
-        return batch, positions
+        same = (p.study == study, p.batch == batch, p[kind] == number, p.leased_until > NOT_GONE)
+        query = sa.select(p.position, p.leased_until).where(*same).with_for_update()
+        members = self.database.columns(connection, query)
+        keys = {(batch, position) for position, _ in members}
+        busy = any(until > now for _, until in members)
+        return found - keys if busy else found | keys
+
+    def _asked(self, connection: Connection, study: int, keys: list[Key]) -> list[tuple[Any, ...]]:
+        q, p = questions.c, pending.c
+        columns = (q.batch, q.position, q.row, q.col, q.mode, q.price, q.unit)
+        columns += (q.arm, q.probability, q.plate, q.well)
+        found: list[tuple[Any, ...]] = []
+        for batch, positions in by_batch(keys):
+            quotes = sa.select(p.position, p.price).where(p.study == study, p.batch == batch)
+            quotes = quotes.where(self.database.within(p.position, positions))
+            price = dict(self.database.columns(connection, quotes))
+            wanted = sa.select(*columns).where(q.study == study, q.batch == batch)
+            wanted = wanted.where(self.database.within(q.position, positions)).order_by(q.position)
+            for row in self.database.columns(connection, wanted):
+                found.append((*row[:5], price[row[1]], *row[6:]))
+        return found
+
+    def _lapse(self, connection: Connection, study: int, now: float) -> None:
+        """Withdraw questions of earlier epochs whose leases have ended."""
+        p = pending.c
+        first = sa.select(studies.c.first_step).where(studies.c.id == study).scalar_subquery()
+        old = (p.study == study, p.step < first, FREE, p.leased_until <= now)
+        some = sa.select(p.position).where(*old)
+        some = some.order_by(p.step, p.leased_until, p.batch, p.position).limit(1)
+        if connection.execute(some).first() is not None:
+            withdraw(connection, self.database, study, now, *old)
 
     def release(self, study: int, worker: str | None) -> int:
         """Take back what a worker (or everybody) holds; return how many questions that were."""
         p = pending.c
-        held = [*in_queue(study), p.leased_until > 1.0]
+        first = sa.select(studies.c.first_step).where(studies.c.id == study).scalar_subquery()
+        held = [p.study == study, p.leased_until > LEASED]
         if worker is not None:
             held.append(p.worker == worker)
-        change = sa.update(pending).where(*held).values(worker=None, leased_until=0.0)
-        return int(self.database.write(lambda c: c.execute(change).rowcount))
 
-    def open_question(self, study: int) -> tuple[int, int] | None:
-        """Return some open question as (batch, position); None when all are answered."""
+        def give_back(connection: Connection) -> int:
+            now = self.database.now(connection)
+            gone = withdraw(connection, self.database, study, now, *held, p.step < first)
+            queued = {"worker": None, "leased_at": None, "leased_until": QUEUED}
+            return gone + int(
+                connection.execute(sa.update(pending).where(*held).values(**queued)).rowcount
+            )
+
+        return self.database.write(give_back)
+
+    def open_question(self, record: Record) -> Key | None:
+        """Return some question that the plan waits for; None when all are answered."""
         p = pending.c
-        last = (
-            sa.select(p.batch, p.position)
-            .where(*in_queue(study))
-            .order_by(p.position.desc())
-            .limit(1)
-        )
-        found = self.database.read(lambda c: self.database.columns(c, last))
+        last = sa.select(p.batch, p.position).where(*waiting(record))
+        order = (p.step, p.leased_until, p.batch, p.position)
+        last = last.order_by(*(column.desc() for column in order)).limit(1)
+
+        def look(connection: Connection) -> list[tuple[Any, ...]]:
+            self._in_order(connection)
+            return self.database.columns(connection, last)
+
+        found = self.database.read(look)
         return (found[0][0], found[0][1]) if found else None
 
-    def complete(self, study: int) -> bool:
-        """Tell whether no question is open."""
-        return self.open_question(study) is None
 
-    def open_counts(self, study: int, now: float) -> dict[str, Any]:
-        """Return how many questions are open, leased and failed, what they cost, and who holds them."""
-        p = pending.c
+def withdraw(
+    connection: Connection, database: Database, study: int, now: float, *where: Any
+) -> int:
+    """Withdraw questions, give back the money held for them, and note it; return how many they were.
 
-        def count(connection: Connection) -> dict[str, Any]:
-            totals = connection.execute(
-                sa.select(
-                    sa.func.count(),
-                    sa.func.coalesce(sa.func.sum(sa.case((p.leased_until > now, 1), else_=0)), 0),
-                    sa.func.coalesce(sa.func.sum(p.price), 0.0),
-                ).where(*in_queue(study))
-            ).one()
-            workers = connection.execute(
-                sa.select(p.worker, sa.func.count(), sa.func.max(p.leased_until))
-                .where(*in_queue(study), p.leased_until > now)
-                .group_by(p.worker)
-                .order_by(p.worker)
-            ).all()
-            failed = connection.execute(
-                sa.select(p.batch, p.position, p.row, p.col)
-                .where(*in_queue(study), p.failed.is_(True))
-                .order_by(p.position)
-                .limit(20)
-            ).all()
-            return {
-                "open": int(totals[0]),
-                "leased": int(totals[1]),
-                "reserved": float(totals[2]),
-                "workers": [(w, int(n), float(u)) for w, n, u in workers],
-                "failed": [tuple(map(int, row)) for row in failed],
-            }
+    A unit that was told in part stays paid for.
+    """
+    p, s = pending.c, studies.c
+    lock = sa.select(s.epoch, s.next_step).where(s.id == study).with_for_update()
+    epoch, step = connection.execute(lock).one()
+    gone = {"leased_until": WITHDRAWN, "worker": None, "leased_at": None, "turn": p.turn + 1}
+    change = sa.update(pending).where(*where).values(**gone)
+    rows = connection.execute(change.returning(p.batch, p.position, p.unit, p.price, p.turn)).all()
+    if not rows:
+        return 0
+    begun = _begun_units(connection, study, {(r[0], r[2]) for r in rows if r[2] is not None})
+    charged = [r[3] if (r[0], r[2]) in begun else 0.0 for r in rows]
+    freed = sum(r[3] for r in rows) - sum(charged)
+    for r, amount in zip(rows, charged, strict=True):
+        if amount:  # paid for: a late answer costs nothing more
+            here = (p.study == study, p.batch == r[0], p.position == r[1])
+            connection.execute(sa.update(pending).where(*here).values(price=0.0))
+    row = {
+        "study": study,
+        "batch": [r[0] for r in rows],
+        "position": [r[1] for r in rows],
+        "turn": [r[4] - 1 for r in rows],
+        "kind": "withdrawn",
+        "value": None,
+        "failed": False,
+        "told_at": now,
+        "charged": charged,
+        "epoch": epoch,
+        "seen": step,
+    }
+    database.insert(connection, facts, row)
+    moved = {
+        "committed": s.committed - freed,
+        "withdrawn": s.withdrawn + len(rows),
+        "cursor": s.cursor + 1,
+    }
+    connection.execute(sa.update(studies).where(s.id == study).values(**moved))
+    return len(rows)
 
-        return self.database.read(count)
+
+def _begun_units(
+    connection: Connection, study: int, units: set[tuple[int, int]]
+) -> set[tuple[int, int]]:
+    """Return the units of which some position was answered."""
+    q, f = questions.c, facts.c
+    same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
+    found = set()
+    for batch, unit in units:
+        told = (
+            sa.select(q.position)
+            .select_from(questions.join(facts, same))
+            .where(q.study == study, q.batch == batch, q.unit == unit, f.kind == "answer")
+            .limit(1)
+        )
+        if connection.execute(told).first() is not None:
+            found.add((batch, unit))
+    return found
 
 
-def _leased(rows: list[tuple[Any, ...]]) -> Leased:
-    batch, position, row, col, mode, price, unit, arm, probability = zip(*rows, strict=True)
+def by_batch(keys: list[Key]) -> list[tuple[int, list[int]]]:
+    """Return the positions of each batch, in order."""
+    grouped: dict[int, list[int]] = {}
+    for batch, position in keys:
+        grouped.setdefault(batch, []).append(position)
+    return [(batch, sorted(grouped[batch])) for batch in sorted(grouped)]
+
+
+def _leased(rows: list[tuple[Any, ...]], until: float) -> Leased:
+    columns = list(zip(*rows, strict=True))
+    batch, position, row, col, mode, price, unit, arm, probability, plate, well = columns
     return Leased(
-        batch[0],
-        np.array(position, np.int64),
-        np.array(row, np.int64),
-        np.array(col, np.int64),
-        mode[0],
-        np.array(price, np.float64),
-        None if unit[0] is None else np.array(unit, np.int64),
-        None if all(a is None for a in arm) else list(arm),
-        None if probability[0] is None else np.array(probability, np.float64),
+        batches=np.array(batch, np.int64),
+        positions=np.array(position, np.int64),
+        rows=np.array(row, np.int64),
+        cols=np.array(col, np.int64),
+        modes=np.array(mode, np.str_),
+        price=np.array(price, np.float64),
+        unit=list(unit),
+        arm=list(arm),
+        probability=list(probability),
+        plate=list(plate),
+        well=list(well),
+        until=until,
     )

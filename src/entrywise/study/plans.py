@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import inspect
 import json
 import platform
@@ -12,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from entrywise import __version__, methods
-from entrywise.exceptions import ParameterError
+from entrywise.exceptions import ParameterError, StoreError
 from entrywise.queries import Plan, Prices
-from entrywise.study.store import Record
+from entrywise.study.records import Record
 
 
 def versions() -> dict[str, str]:
@@ -22,18 +23,50 @@ def versions() -> dict[str, str]:
     return {"entrywise": __version__, "numpy": np.__version__, "python": platform.python_version()}
 
 
-def maker(name: str) -> Callable[..., Plan]:
-    """Return the function that makes the plan called `name`, or the one at ``module:function``."""
-    if ":" not in name:
-        made: Callable[..., Plan] = methods.get(name, "active").load()
-        return made
+Maker = Callable[[str], Callable[..., Plan]]  # a plan's name -> the function that makes it
+
+
+def makers(allowed: Mapping[str, Callable[..., Plan]] | None = None) -> Maker:
+    """Return how plans are found by name: registered methods, installed ones, and those that are `allowed`.
+
+    Data never name code: ``module:function`` in a database or an archive is opened only where the person who opens
+    it says so.
+    """
+    given = dict(allowed or {})
+
+    def find(name: str) -> Callable[..., Plan]:
+        if name in given:
+            return given[name]
+        if any(method.name == name for method in methods.METHODS):
+            made: Callable[..., Plan] = methods.get(name, "active").load()
+            return made
+        for entry in importlib.metadata.entry_points(group="entrywise.plans"):
+            if entry.name == name:
+                return checked(name, entry.load())
+        if ":" in name:
+            raise StoreError(
+                f"this study runs {name!r}, a plan that is not of entrywise; if you trust it, open it with "
+                f"--allow-plan {name}, or Study.open(..., plans={{{name!r}: function}})"
+            )
+        return methods.get(name, "active").load()  # says which names there are
+
+    return find
+
+
+def imported(name: str) -> Callable[..., Plan]:
+    """Return the plan at ``module:function``, which a person named."""
     module, _, function = name.partition(":")
     try:
         found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise ParameterError(
             f"a plan is a method's name or module:function, got {name!r}: {error}"
         ) from None
+    return checked(name, found)
+
+
+def checked(name: str, found: Any) -> Callable[..., Plan]:
+    """Refuse what cannot make a plan."""
     if not callable(found):
         raise ParameterError(
             f"{name} must be a function that returns a Plan, got {type(found).__name__}"
@@ -41,24 +74,22 @@ def maker(name: str) -> Callable[..., Plan]:
     return found  # type: ignore[no-any-return]
 
 
-def parameters(name: str) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters that a plan takes."""
-    return inspect.signature(maker(name)).parameters
-
-
 def sized(
-    plan: str, params: Mapping[str, Any], rows: Sequence[str] | None, cols: Sequence[str] | None
+    plan: str,
+    made: Callable[..., Plan],
+    params: Mapping[str, Any],
+    rows: Sequence[str] | None,
+    cols: Sequence[str] | None,
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Return (params with the sizes that labels give, labels by axis)."""
     found = dict(params)
     if rows is None and cols is None:
         return found, {}
     labels = {
-        axis: _unique(names, axis)
+        axis: unique(names, axis)
         for axis, names in (("row", rows), ("col", cols))
         if names is not None
     }
-    made = maker(plan)
     size, symmetric = getattr(made, "size", "shape"), getattr(made, "symmetric", False)
     if size == "shape":
         found[size] = _shaped(plan, found.get(size), labels)
@@ -94,7 +125,8 @@ def _agree(given: int | None, count: int, axis: str) -> int:
     return count
 
 
-def _unique(names: Sequence[str], axis: str) -> list[str]:
+def unique(names: Sequence[str], axis: str) -> list[str]:
+    """Return labels as texts; refuse one that is there twice."""
     found = [str(name) for name in names]
     if len(set(found)) < len(found) or not found:
         twice = next((name for k, name in enumerate(found) if name in found[:k]), None)
@@ -123,25 +155,38 @@ def _number(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be kept")
 
 
-def make(record: Record) -> tuple[Plan, float | None, Prices | None]:
-    """Return (plan, budget for the ledger, prices for the ledger) of a study.
+def parameters(function: Callable[..., Plan]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters that a plan takes."""
+    return inspect.signature(function).parameters
 
-    Budget and prices go to the plan when it takes them; the ledger enforces the budget in any case.
-    """
-    takes = parameters(record.plan)
+
+def streams(plan: str) -> bool:
+    """Tell whether a registered plan is a streaming one; code that data name is not looked at."""
+    method = next((m for m in methods.METHODS if m.name == plan and m.room == "active"), None)
+    return method is not None and bool(getattr(method.load(), "streaming", False))
+
+
+def prices_of(record: Record) -> Prices | None:
+    """Return what the study quotes."""
+    return None if record.prices is None else Prices.from_json(record.prices)
+
+
+def make(record: Record, maker: Maker) -> Plan:
+    """Return the plan of a study's epoch; seed, money and prices go to it where it takes them."""
+    function = maker(record.plan)
+    takes = parameters(function)
     params = {
         k: tuple(v) if k == "shape" and isinstance(v, list) else v for k, v in record.params.items()
     }
-    prices = None if record.prices is None else Prices.from_json(record.prices)
     if "rng" in takes:
         params["rng"] = record.seed
-    if "budget" in takes and record.budget is not None:
-        params["budget"] = record.budget
-    if "prices" in takes and prices is not None:
-        params["prices"], prices = prices, None
-    plan = maker(record.plan)(**params)
+    if "budget" in takes and record.total is not None:
+        params["budget"] = record.total
+    if "prices" in takes and record.prices is not None:
+        params["prices"] = prices_of(record)
+    plan = function(**params)
     if not isinstance(plan, Plan):
         raise ParameterError(
             f"{record.plan} must return a Plan, got {type(plan).__name__}; decorate it with @plan"
         )
-    return plan, record.budget if record.budget is not None else plan.budget, prices
+    return plan

@@ -1,9 +1,18 @@
-"""The tables of a study: one row a question, one row an answer, readable with any SQL tool.
+"""The tables of a study: one row a question, one row a fact, readable with any SQL tool.
 
-``questions`` and ``answers`` only grow: they are the log. ``pending`` holds the questions that are still
-open, all of them of the study's current batch, with their leases; an answer moves its question out of it.
-``retired`` keeps what does not stand: corrected values, repeats, failures that were measured again. Times are
-seconds since 1970, UTC.
+::
+
+    studies     where a study stands: its money, its cursor, its epoch, the next step
+    epochs      what the plan was started with: parameters, prices, money, version
+    steps       what one advance of the plan saw and wanted
+    questions   a measurement, named by the step and the position at which it was first wanted;
+                batch -1 holds the entries that were known beforehand
+    wants       a position of a later step that wants a question which was there already
+    facts       what was told, corrected, added, forgotten or withdrawn; never overwritten
+    pending     the questions without an answer, with their leases; withdrawn ones can still be answered
+
+``questions``, ``wants``, ``steps`` and ``facts`` only grow: they are the log. ``facts.seen`` is the first
+step that was given the fact. Times are seconds since 1970, UTC, by the clock of the store.
 
 The tables are made by the migrations beside this file, never from here; a test holds the two equal.
 """
@@ -26,11 +35,12 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0002"  # the newest migration
+HEAD = "0003"  # the newest migration
+GIVEN = -1  # the batch of entries that were known beforehand
 
 # True of every row, and said by the queries that an index is for: to others it does not exist. While PostgreSQL has
 # no statistics of a new study it would else take any index, and read all of the study to find a single question.
-FREE, ENTRY = text("leased_until >= 0"), text('"row" >= 0')
+FREE, ENTRY, SEEN = text("leased_until >= 0"), text('"row" >= 0'), text("turn >= 0")
 
 metadata = MetaData()
 
@@ -39,45 +49,74 @@ studies = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False),
-    Column("plan", Text, nullable=False),  # a name in entrywise.methods, or module:function
-    Column("params", Text, nullable=False),  # JSON
+    Column(
+        "plan", Text, nullable=False
+    ),  # a name in entrywise.methods, or one that the opener allows
     Column("seed", BigInteger, nullable=False),
-    Column("budget", Float),
-    Column("sunk", Float, nullable=False),  # spent by the studies it was forked from
-    Column("prices", Text),  # JSON, as Prices.to_json
     Column("symmetric", Boolean, nullable=False),
     Column("fresh", Boolean, nullable=False),
     Column("tolerates_failed", Boolean, nullable=False),
+    Column("history", Boolean, nullable=False),
+    Column("streaming", Boolean, nullable=False),
     Column("n_rows", BigInteger),
     Column("n_cols", BigInteger),
+    Column("currency", Text),
+    Column("total", Float),  # the money of the study, all epochs together
+    Column("committed", Float, nullable=False),  # spent, or held for questions that are pending
     Column("state", Text, nullable=False),  # open, finished, exhausted, closed
+    Column("reason", Text),  # why it ended
     Column("trouble", Text),  # why the plan cannot go on
-    Column("cursor", BigInteger, nullable=False),  # grows by one at every step: compare-and-swap
-    Column("current", BigInteger, nullable=False),  # number of the newest live batch
-    Column("next_batch", BigInteger, nullable=False),
-    Column("rewinds", BigInteger, nullable=False),  # grows when an answer is corrected
+    Column("cursor", BigInteger, nullable=False),  # grows by one at every step and change
+    Column("epoch", BigInteger, nullable=False),
+    Column("first_step", BigInteger, nullable=False),  # of this epoch
+    Column("current", BigInteger, nullable=False),  # the next step waits for questions from here on
+    Column("next_step", BigInteger, nullable=False),
+    Column("asked", BigInteger, nullable=False),  # questions ever asked
+    Column("withdrawn", BigInteger, nullable=False),  # of these, neither pending nor answered
+    Column("given", BigInteger, nullable=False),  # entries known beforehand
+    Column("stepper", Text),  # who works out the next step
+    Column("stepper_until", Float, nullable=False),
     Column("parent", Text),  # the study this one was forked from
-    Column("versions", Text, nullable=False),  # JSON
     Column("created_at", Float, nullable=False),
     UniqueConstraint("name", name="studies_name"),
 )
 
-batches = Table(
-    "batches",
+epochs = Table(
+    "epochs",
     metadata,
     Column("study", Integer, nullable=False),
-    Column("number", BigInteger, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("wanted", BigInteger, nullable=False),  # how many of them memory could not answer
+    Column("epoch", BigInteger, nullable=False),
+    Column("first_step", BigInteger, nullable=False),
+    Column("params", Text, nullable=False),  # JSON
+    Column("prices", Text),  # JSON, as Prices.to_json
+    Column("dropped", Text),  # JSON: lines that are not asked again
+    Column("total", Float),  # the money of the study when it began
+    Column("left", Float),  # what of it was neither spent nor held
+    Column("change", Text, nullable=False),  # what began it
+    Column("versions", Text, nullable=False),  # JSON: the software that may advance it
+    Column("made_at", Float, nullable=False),
+    PrimaryKeyConstraint("study", "epoch"),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("study", Integer, nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
     Column("mode", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),  # positions wanted
+    Column("asked", BigInteger, nullable=False),  # of these, new questions
     Column("digest", Text, nullable=False),  # of mode, rows, cols, units
-    Column("cost", Float, nullable=False),  # what its answers so far and to come add to the bill
-    Column(
-        "dead", Boolean, nullable=False
-    ),  # withdrawn by a correction; its answers serve as memory
+    Column("cost", Float, nullable=False),  # what its questions add to the bill
+    Column("filter", Text),  # JSON: the only rows and columns that it might ask for
+    Column("limit", BigInteger),
+    Column("left", Float),  # money neither spent nor held, as the plan was told
+    Column("ended", Text),  # finished or exhausted: the plan returned here
+    Column("report", Text),  # JSON: a few numbers of the plan about this moment
     Column("version", Text, nullable=False),
     Column("asked_at", Float, nullable=False),
-    PrimaryKeyConstraint("study", "number"),
+    PrimaryKeyConstraint("study", "step"),
     sqlite_with_rowid=False,
 )
 
@@ -87,30 +126,65 @@ questions = Table(
     Column("study", Integer, nullable=False),
     Column("batch", BigInteger, nullable=False),
     Column("position", BigInteger, nullable=False),
-    Column("unit", BigInteger),
     Column("row", BigInteger, nullable=False),
     Column("col", BigInteger, nullable=False),
     Column("mode", Text, nullable=False),
-    Column("price", Float, nullable=False),
+    Column("repeat", BigInteger, nullable=False),  # how often the entry was asked before
+    Column("unit", BigInteger),
+    Column("price", Float, nullable=False),  # as it was first quoted
     Column("arm", Text),
     Column("probability", Float),
+    Column("expected", Float),
+    Column("deviation", Float),
+    Column("plate", BigInteger),
+    Column("well", Text),
     PrimaryKeyConstraint("study", "batch", "position"),
-    Index("questions_entry", "study", "row", "col", postgresql_where=ENTRY),
+    Index(
+        "questions_entry",
+        *("study", "row", "col", "mode", "repeat"),
+        unique=True,
+        postgresql_where=ENTRY,
+    ),
     sqlite_with_rowid=False,
 )
 
-answers = Table(
-    "answers",
+wants = Table(
+    "wants",
+    metadata,
+    Column("study", Integer, nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("row", BigInteger, nullable=False),
+    Column("col", BigInteger, nullable=False),
+    Column("batch", BigInteger),  # the question that is waited for or handed over: batch.at
+    Column("at", BigInteger),
+    Column("value", Float),  # what memory answered at once
+    Column("given", Boolean, nullable=False),  # whether it did
+    Column("arm", Text),
+    Column("probability", Float),
+    PrimaryKeyConstraint("study", "step", "position"),
+    sqlite_with_rowid=False,
+)
+
+facts = Table(
+    "facts",
     metadata,
     Column("study", Integer, nullable=False),
     Column("batch", BigInteger, nullable=False),
     Column("position", BigInteger, nullable=False),
+    Column("turn", BigInteger, nullable=False),  # 0 is the first that is said of a question
+    Column("kind", Text, nullable=False),  # answer, known, amend, void, withdrawn, repeat, failed
     Column("value", Float),
     Column("failed", Boolean, nullable=False),
+    Column("noise", Float),
     Column("worker", Text),
+    Column("holders", Text),  # others who held the question, a line each
     Column("told_at", Float, nullable=False),
-    Column("source", Text, nullable=False),  # told, memory
-    PrimaryKeyConstraint("study", "batch", "position"),
+    Column("charged", Float, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("seen", BigInteger),  # the first step that was given it
+    PrimaryKeyConstraint("study", "batch", "position", "turn"),
+    Index("facts_seen", "study", "seen", postgresql_where=SEEN),
     sqlite_with_rowid=False,
 )
 
@@ -120,46 +194,26 @@ pending = Table(
     Column("study", Integer, nullable=False),
     Column("batch", BigInteger, nullable=False),
     Column("position", BigInteger, nullable=False),
-    Column("unit", BigInteger),
+    Column("step", BigInteger, nullable=False),  # the latest step that wants it
     Column("row", BigInteger, nullable=False),
     Column("col", BigInteger, nullable=False),
-    Column("price", Float, nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("unit", BigInteger),
+    Column("price", Float, nullable=False),  # what its answer adds to the bill
+    Column("plate", BigInteger),
     Column("worker", Text),
-    Column("leased_until", Float, nullable=False),  # 0: never leased
+    Column("leased_at", Float),
+    Column("leased_until", Float, nullable=False),  # 0: queued; 1: failed before; -1: withdrawn
     Column("holders", Text),  # everyone who ever held it, a line each
     Column("failed", Boolean, nullable=False),
+    Column("turn", BigInteger, nullable=False),  # of the next fact about it
     PrimaryKeyConstraint("study", "batch", "position"),
-    Index("pending_free", "study", "batch", "leased_until", "position", postgresql_where=FREE),
+    Index(
+        "pending_free",
+        *("study", "step", "leased_until", "batch", "position"),
+        postgresql_where=FREE,
+    ),
     Index("pending_entry", "study", "row", "col", postgresql_where=ENTRY),
-    sqlite_with_rowid=False,
-)
-
-retired = Table(
-    "retired",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("study", Integer, nullable=False),
-    Column("batch", BigInteger, nullable=False),
-    Column("position", BigInteger, nullable=False),
-    Column("value", Float),
-    Column("failed", Boolean, nullable=False),
-    Column("worker", Text),
-    Column("told_at", Float, nullable=False),
-    Column("reason", Text, nullable=False),  # amended, repeat, failed
-    Column("retired_at", Float, nullable=False),
-    Index("retired_question", "study", "batch", "position"),
-)
-
-known = Table(
-    "known",
-    metadata,
-    Column("study", Integer, nullable=False),
-    Column("position", BigInteger, nullable=False),
-    Column("mode", Text, nullable=False),
-    Column("row", BigInteger, nullable=False),
-    Column("col", BigInteger, nullable=False),
-    Column("value", Float, nullable=False),
-    PrimaryKeyConstraint("study", "position"),
     sqlite_with_rowid=False,
 )
 
@@ -178,8 +232,17 @@ checkpoints = Table(
     "checkpoints",
     metadata,
     Column("study", Integer, nullable=False),
-    Column("batch", BigInteger, nullable=False),  # the first batch that is asked after it
+    Column("step", BigInteger, nullable=False),  # the first step after it
+    Column("epoch", BigInteger, nullable=False),
     Column("arrays", LargeBinary, nullable=False),  # npz
     Column("rng", Text),  # JSON
-    PrimaryKeyConstraint("study", "batch"),
+    PrimaryKeyConstraint("study", "step"),
+)
+
+clock = Table(  # SQLite has no clock of its own: the latest time it saw, and how far ahead that is
+    "clock",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("latest", Float, nullable=False),
+    Column("ahead", Float, nullable=False),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -12,15 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.exceptions import EntrywiseError, ParameterError, StoreError
+from entrywise import __version__
+from entrywise.exceptions import EntrywiseError, ParameterError, ReplayDiverged, StoreError
 from entrywise.observations import Observations
 from entrywise.oracles import Oracle
-from entrywise.queries import Prices
+from entrywise.queries import Plan, Prices
 from entrywise.results import Certificate, Result
-from entrywise.study import change, replay, report
+from entrywise.study import changes, plans, status
 from entrywise.study.entries import Labels, Question, parse
-from entrywise.study.sql import SQLStore
-from entrywise.study.store import Blaming, Leased, Record, Told, Workers
+from entrywise.study.records import Blaming, Filter, Key, Leased, Record, Told, Workers
+from entrywise.study.steps import Refused, Steps
+from entrywise.study.store import Store
+
+STEPPER = 2.0  # seconds for which others leave a step to the one who began it, at least
+_PAUSE = 0.02  # seconds between looks at a step that somebody else works out
+
+
+class Asked(list[Question]):
+    """Questions, and ``why`` fewer came than were wanted (None when enough did)."""
+
+    why: str | None = None
 
 
 class Study:
@@ -29,6 +40,9 @@ class Study:
     Make one with :meth:`create`, come back to it with :meth:`open`, from as many processes and machines as
     you like. Answers are kept before anything else happens; the next questions are worked out without
     holding a lock and installed once, whoever comes first. Threads may share a Study.
+
+    Whatever changes it (:meth:`extend`, :meth:`amend`, :meth:`change`, ...) begins an epoch: the plan starts anew
+    with everything told so far. A question that was once handed out can always be answered.
 
     Examples
     --------
@@ -43,21 +57,29 @@ class Study:
     (1.0, 5.0, 0.0)
     """
 
-    def __init__(self, store: SQLStore, name: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        plans_allowed: Mapping[str, Callable[..., Plan]] | None = None,
+    ) -> None:
         self.store = store
         self._record = store.record(name)
-        self._live: replay.Live | None = None
+        self._allowed = dict(plans_allowed or {})
+        self._maker = plans.makers(self._allowed)
+        self._steps = Steps(store, self._maker)
         self._alone = threading.RLock()  # one thread at a time runs the plan
-        self._names: Labels | None = None
-        self._witness: tuple[int, int] | None = (
-            None  # a question that was open: while it is, the batch is not complete
+        self._names: tuple[int, Labels] | None = None
+        self._witness: Key | None = (
+            None  # a question that was open: while it is, the step is not complete
         )
-        self.clock: Callable[[], float] = time.time
+        self._id = uuid.uuid4().hex
+        self._patience = STEPPER
 
     @classmethod
     def create(
         cls,
-        url: str | SQLStore,
+        url: str | Store,
         name: str,
         *,
         plan: str,
@@ -68,6 +90,8 @@ class Study:
         known: Observations | None = None,
         rows: Sequence[str] | None = None,
         cols: Sequence[str] | None = None,
+        currency: str | None = None,
+        plans: Mapping[str, Callable[..., Plan]] | None = None,
     ) -> Study:
         """Make a new study.
 
@@ -77,7 +101,7 @@ class Study:
             A file (SQLite), ``sqlite:///file`` or ``postgresql://user@host/database``.
         name : str
         plan : str
-            A name that ``entrywise methods active`` lists, or ``module:function`` of your own plan.
+            A name that ``entrywise methods active`` lists, one of `plans`, or ``module:function`` of your own plan.
         params : mapping
             The plan's parameters, as plain JSON.
         seed : int, optional
@@ -88,24 +112,39 @@ class Study:
             Entries known beforehand: used, and free.
         rows, cols : sequence of str, optional
             Labels; they set the size. Those of rows name both axes of a symmetric plan.
+        currency : str, optional
+            What prices are in, shown wherever money is.
+        plans : mapping, optional
+            Plans of your own, by the names under which studies keep them.
         """
-        return cls(
-            change.create(url, name, plan, params or {}, seed, budget, prices, known, rows, cols),
-            name,
+        allowed = _with(plans, plan)
+        maker = _makers(allowed)
+        store = changes.create(
+            url, name, plan, maker, params or {}, seed, budget, prices, known, rows, cols, currency
         )
+        return cls(store, name, allowed)
 
     @classmethod
-    def open(cls, url: str | SQLStore, name: str) -> Study:
-        """Come back to a study; if its batch is complete, the next one is worked out."""
-        study = cls(SQLStore.of(url, must_exist=True), name)
-        with contextlib.suppress(
-            EntrywiseError
-        ):  # status() tells it; asking and telling raise it again
-            study.advance()
-        return study
+    def open(
+        cls,
+        url: str | Store,
+        name: str,
+        *,
+        plans: Mapping[str, Callable[..., Plan]] | None = None,
+    ) -> Study:
+        """Come back to a study; nothing is worked out until somebody asks or tells.
+
+        Only methods of entrywise run, those that are installed as entry points ``entrywise.plans``, and `plans` that
+        you allow by name: data never name code.
+        """
+        return cls(Store.of(url, must_exist=True), name, plans)
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.store!r})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: where the study stands; it works nothing out."""
+        return status.card(self.status())
 
     @property
     def name(self) -> str:
@@ -115,46 +154,75 @@ class Study:
     @property
     def prices(self) -> Prices:
         """What it quotes for each entry; one when nothing was said."""
-        given = self._record.prices
-        return Prices() if given is None else Prices.from_json(given)
+        return plans.prices_of(self.store.record(self.name)) or Prices()
 
     @property
     def labels(self) -> Labels:
         """The names of its rows and columns."""
-        if self._names is None:
-            found = self.store.labels(self._record.id)
-            self._names = Labels(
-                found.get("row"), found.get("col"), self._record.n_rows, self._record.n_cols
-            )
-        return self._names
+        return self._labels(self._record)
+
+    def _labels(self, record: Record) -> Labels:
+        if self._names is None or self._names[0] != record.epoch:
+            found = self.store.labels(record.id)
+            names = Labels(found.get("row"), found.get("col"), record.n_rows, record.n_cols)
+            self._names = (record.epoch, names)
+        return self._names[1]
+
+    def _look(self) -> Record:
+        """Read where the study stands."""
+        self._record = self.store.record(self.name)
+        return self._record
 
     @property
     def state(self) -> str:
         """``open``, ``finished``, ``exhausted`` (the money ran out) or ``closed``."""
-        with contextlib.suppress(
-            EntrywiseError
-        ):  # whoever told the last answer may have been killed before the next step
-            return self.advance().state
-        return self.store.record(self.name).state
+        return self._look().state
 
     @property
     def finished(self) -> bool:
         """Whether the plan has returned."""
         return self.state in ("finished", "exhausted")
 
+    # asking
+
     def ask(
-        self, limit: int | None = None, worker: str | None = None, lease: float = 3600.0
-    ) -> list[Question]:
+        self,
+        limit: int | None = None,
+        worker: str | None = None,
+        lease: float = 3600.0,
+        *,
+        rows: Any = None,
+        cols: Any = None,
+        mode: str | None = None,
+    ) -> Asked:
         """Return at most `limit` open questions that nobody holds, held by `worker` for `lease` seconds.
 
-        Units (whole columns) are handed out whole, so a few more may come. An empty list means that all
-        open questions are held by others, or that the study is finished.
+        `rows` and `cols` say which lines you can measure: labels or patterns such as ``"gpt-*"``, or numbers where
+        there are no labels; `mode` which instrument. Units (whole columns) and plates are handed out whole, so a few
+        more may come. The answer's ``why`` says why fewer came than `limit`.
         """
-        leased = self.lease(limit, worker, lease)
-        return [] if leased is None else self.labels.questions(leased, self.clock() + lease)
+        leased = self.lease(limit, worker, lease, rows=rows, cols=cols, mode=mode)
+        if leased is None:
+            found = Asked()
+        else:
+            found = Asked(self.labels.questions(leased, leased.until))
+        if limit is None and found:
+            return found
+        if len(found) < (limit or 1):
+            found.why = self._why(
+                len(found), rows is not None or cols is not None or mode is not None
+            )
+        return found
 
     def lease(
-        self, limit: int | None = None, worker: str | None = None, lease: float = 3600.0
+        self,
+        limit: int | None = None,
+        worker: str | None = None,
+        lease: float = 3600.0,
+        *,
+        rows: Any = None,
+        cols: Any = None,
+        mode: str | None = None,
     ) -> Leased | None:
         """Do what :meth:`ask` does, and return columns: the way for many questions at once."""
         if limit is not None and limit < 1:
@@ -163,22 +231,46 @@ class Study:
             raise ParameterError(f"lease must be a number of seconds above 0, got {lease}")
         if worker is not None and (not worker or "\n" in worker):
             raise ParameterError(f"a worker's name must be one line of text, got {worker!r}")
-        found, state = self._lease(limit, worker, lease)
+        wanted = Filter()
+        if rows is not None or cols is not None or mode is not None:
+            labels = self._labels(self._look())
+            wanted = Filter(labels.lines("row", rows), labels.lines("col", cols), mode)
+        found, state = self.take(limit, worker, lease, wanted)
         if state == "closed":
             raise StoreError(f"study {self.name!r} is closed; reopen it to ask")
         return found
 
-    def _lease(
-        self, limit: int | None, worker: str | None, lease: float
+    def take(
+        self, limit: int | None, worker: str | None, lease: float, wanted: Filter = Filter()
     ) -> tuple[Leased | None, str]:
-        """Return (questions, state of the study)."""
-        now = self.clock()
-        found, state = self.store.lease(self._record.id, limit, worker, now + lease, now), "open"
-        if found is None:
-            state = self.advance().state
-            if state == "open":
-                found = self.store.lease(self._record.id, limit, worker, now + lease, now)
-        return found, state
+        """Return (questions, state of the study), making a step where too few questions fit."""
+        leases = self.store.leases
+        found = leases.take(self._record, limit, worker, lease, wanted)
+        count = 0 if found is None else len(found)
+        if found is not None and (limit is None or count >= limit or not self._record.streaming):
+            return found, "open"
+        missing = None if limit is None else limit - count
+        record = self.advance(wanted, missing)
+        if record.state == "open":
+            more = leases.take(record, missing, worker, lease, wanted)
+            found = more if found is None else found if more is None else joined(found, more)
+        return found, "open" if found is not None else record.state
+
+    def _why(self, count: int, filtered: bool) -> str:
+        """Say why fewer questions came than were wanted."""
+        now = self.status()
+        if now["state"] != "open":
+            return f"the study is {now['state']}"
+        out = f"{now['leased']} are out with {status.people(now['workers'])}"
+        if filtered:
+            return f"no more questions fit what you can measure now; {out}, {now['free']} others are free"
+        if now["free"]:
+            return f"{now['free']} are free, and belong to plates or units that others hold in part"
+        if now["leased"]:
+            return f"{out}, none is free; the plan waits for them"
+        return "the plan has nothing more to ask now"
+
+    # telling
 
     def tell(
         self,
@@ -191,22 +283,21 @@ class Study:
 
         Each is ``(id, value)``, ``(question, value)`` or ``(row, col, value)``; None or ``"failed"`` says that the
         measurement failed. The same answer twice is harmless. Another value is refused, with both named,
-        or kept beside the first where the plan takes repeated noisy answers. A named worker must hold the
-        questions, or have held them: a late answer counts.
+        or kept beside the first where the plan takes repeated noisy answers, or where two people held the question. A
+        named worker must hold the questions, or have held them: a late answer counts.
         """
         blame = blame or (lambda k: f"answer {k}: ")
-        return self.put(
-            parse(self.store, self._record, self.labels, answers, blame), worker, blame=blame
-        )
+        record = self._record if not self._record.epoch else self._look()
+        told = parse(self.store.tells, record, self._labels(record), answers, blame)
+        return self.put(told, worker, blame=blame)
 
     def put(self, told: Told, worker: Workers = None, *, blame: Blaming | None = None) -> int:
         """Do what :meth:`tell` does for answers by columns: the way for many answers at once."""
         if not len(told.value):
             return 0
         blame = blame or (lambda k: f"answer {k}: ")
-        new, left = self.store.put(
-            self._record, told, worker, self.clock(), self.labels.name, blame, self._witness
-        )
+        name = self.labels.name
+        new, left = self.store.tells.put(self._record, told, worker, name, blame, self._witness)
         self._witness = left
         if left is None:
             self._advance_after("the answers are")
@@ -220,52 +311,94 @@ class Study:
                 f"{kept} kept, but {self._record.plan} cannot go on: {error}"
             ) from error
 
-    def advance(self) -> Record:
-        """Work out the next questions if every open one is answered, and return where the study stands.
+    # advancing
 
-        The plan runs outside of any transaction; what it asks is installed by compare-and-swap.
+    def advance(self, wanted: Filter = Filter(), limit: int | None = None) -> Record:
+        """Work out the next questions if there is something to work out, and return where the study stands.
+
+        The plan runs outside of any transaction; what it asks is installed by compare-and-swap on the cursor and
+        the money. Of several who come at once, one works and the others wait a moment.
         """
         while True:
-            record = self.store.record(self.name)
-            if record.state != "open" or not self.store.complete(record.id):
+            record = self._look()
+            if record.state != "open" or not self._due(record):
                 return record
             with self._alone:
-                self._step(record)
+                if self._step(record, wanted, limit):
+                    return self._look()
 
-    def _step(self, record: Record) -> None:
+    def _due(self, record: Record) -> bool:
+        """Tell whether a step can be made: a batch plan waits for all that it asked."""
+        return record.streaming or self.store.leases.open_question(record) is None
+
+    def _step(self, record: Record, wanted: Filter, limit: int | None) -> bool:
+        """Make a step; tell whether that is all for now."""
+        self._refuse_other_version(record)
+        if not self.store.claim(record, self._id, self._patience):
+            time.sleep(_PAUSE)
+            return False
+        start = time.monotonic()
         try:
-            live = replay.resume(self.store, record, self._live)
-        except replay.Refused as refused:
-            self._live = None
+            made = self._steps.next(record, wanted, limit)
+        except Refused as refused:
             if self.store.record(self.name).cursor != record.cursor:
-                return  # somebody else moved it meanwhile
-            kind = type(refused.error)
-            words = self.labels.translate(str(refused))
-            self.store.trouble(record, f"{kind.__name__}: {words}")
-            raise kind(words) from refused.error
-        self._live = live
-        step = replay.step(live.run, len(live.numbers))
-        if self.store.install(record, step, self.clock()):
-            live.numbers.extend(range(record.next_batch, record.next_batch + len(step.asked)))
+                return False  # somebody else moved it meanwhile
+            raise self._trouble(record, refused) from refused.error
+        self._patience = max(STEPPER, 4.0 * (time.monotonic() - start))
+        if made is None:
+            self.store.unclaim(record, self._id)
+            return True
+        if not self.store.install(record, made):
+            if self.store.record(self.name).next_step == record.next_step:
+                self._steps.live = None  # the money changed: what it could afford may have, too
+            return False
+        self._steps.installed(record, made)
+        handed_over = made.ended is None and not any(len(s.fresh) for s in made.steps)
+        requeued = any(want.requeue for s in made.steps for want in s.wants)
+        return not (record.streaming and handed_over and not requeued)
+
+    def _refuse_other_version(self, record: Record) -> None:
+        made = record.versions.get("entrywise", __version__)
+        if record.streaming and made != __version__:
+            words = (
+                f"this epoch of {record.plan} belongs to version {made}, this is {__version__}; "
+                "begin one for it with `study renew`"
+            )
+            raise ReplayDiverged(words)
+
+    def _trouble(self, record: Record, refused: Refused) -> EntrywiseError:
+        """Note why the plan cannot go on, with the last answers told and how to correct them."""
+        error, labels = refused.error, self._labels(record)
+        words = labels.translate(str(refused))
+        if not isinstance(error, ReplayDiverged):
+            words += status.last_answers(self.store, record, labels)
+        self.store.trouble(record, f"{type(error).__name__}: {words}")
+        if isinstance(error, EntrywiseError):
+            return type(error)(words)
+        return StoreError(f"{type(error).__name__}: {words}")
+
+    # looking
 
     def result(self) -> Any:
         """Return the plan's result, or the best one so far, with its cost and certificate."""
         while True:
-            record = self.store.record(self.name)
+            record = self._look()
             try:
                 with self._alone:
-                    if record.state in ("finished", "exhausted"):
-                        self._live = replay.resume(self.store, record, self._live)
-                        return self._live.run.result
-                found = replay.best_so_far(self.store, record)
-            except replay.Refused as refused:
+                    found = self._steps.result(record)
+            except Refused as refused:
                 if self.store.record(self.name).cursor != record.cursor:
                     continue  # somebody else moved it meanwhile
-                raise type(refused.error)(self.labels.translate(str(refused))) from refused.error
+                words = self._labels(record).translate(str(refused))
+                kind = type(refused.error)
+                if not issubclass(kind, EntrywiseError):
+                    kind, words = StoreError, f"{kind.__name__}: {words}"
+                raise kind(words) from refused.error
+            spent = record.committed - status.held(self.store, record)["reserved"]
+            if record.state in ("finished", "exhausted"):
+                return replace(found, cost=spent)
             words = "stopped" if record.state == "closed" else "running"
-            return replace(
-                found, cost=report.money(self.store, record, self.clock())["spent"], status=words
-            )
+            return replace(found, cost=spent, status=words)
 
     @property
     def certificate(self) -> Certificate | None:
@@ -274,65 +407,133 @@ class Study:
         return found.certificate
 
     def status(self) -> dict[str, Any]:
-        """Return where the study stands: state, batch, open and leased questions, money, troubles."""
-        with contextlib.suppress(EntrywiseError):
-            self.advance()
-        return report.status(self.store, self.store.record(self.name), self.labels, self.clock())
+        """Return where the study stands: state, open and leased questions, money, troubles; it works nothing out."""
+        record = self._look()
+        return status.status(self.store, record, self._labels(record))
 
     def log(self) -> Iterator[dict[str, Any]]:
         """Go through all that was asked and answered, what no longer stands included."""
-        return report.log(self.store, self._record, self.labels)
+        record = self._look()
+        return status.log(self.store, record, self._labels(record))
+
+    def check(self) -> dict[str, Any]:
+        """Hold the ledger against the log and replay the plan; return what was checked, raise where it fails."""
+        from entrywise.study.check import check
+
+        return check(self.store, self._look(), self._steps)
+
+    # changing
 
     def release(self, worker: str | None = None) -> int:
         """Take back what `worker` (or everybody) holds; return how many questions that were."""
-        return self.store.release(self._record.id, worker)
+        return self.store.leases.release(self._record.id, worker)
 
     def close(self) -> None:
         """Stop asking and telling; what was answered stays, and so does the result so far."""
-        change.close(self.store, self.name)
+        changes.close(self.store, self.name)
 
     def reopen(self, budget: float | None = None) -> None:
-        """Go on with a closed study, or give more money to one whose money ran out."""
-        change.reopen(self.store, self.name, budget, self.clock())
-        self.advance()
+        """Go on with a closed study, or set the money that it has in all."""
+        changes.reopen(self.store, self.name, self._maker, budget)
+        self._advance_after("the change is")
 
-    def amend(self, answer: Any, value: Any, worker: str | None = None) -> None:
-        """Correct an answer, given by its id or as (row, col); the log keeps both.
+    def extend(
+        self,
+        rows: Sequence[str] | int | None = None,
+        cols: Sequence[str] | int | None = None,
+        budget: float | None = None,
+        *,
+        prices: Prices | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add rows and columns (labels, or how many where there are none) and money.
 
-        The plan goes back to that batch and works on from there: what was asked afterwards is withdrawn,
-        its answers serve as memory.
+        Where prices are given by line, give those of all lines again.
         """
-        change.amend(self.store, self.name, self.labels, answer, value, worker, self.clock())
-        self._live = None
+        changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices)
+        self._advance_after("the change is")
+
+    def add(self, known: Observations) -> int:
+        """Add entries that somebody measured anyway, as known: used, and free; return how many."""
+        count = changes.add(self.store, self.name, self._labels(self._look()), known)
+        self._advance_after("the entries are")
+        return count
+
+    def drop(self, rows: Any = None, cols: Any = None) -> None:
+        """Ask no more in some rows and columns, given by label, pattern or number; their answers stay."""
+        labels = self._labels(self._look())
+        gone = [labels.lines("row", rows) or (), labels.lines("col", cols) or ()]
+        if not any(gone):
+            raise ParameterError("drop rows or columns; none of them was given")
+        changes.drop(self.store, self.name, self._maker, *gone)
+        self._advance_after("the change is")
+
+    def change(
+        self,
+        params: Mapping[str, Any] | None = None,
+        prices: Prices | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Go on with other parameters or prices; what was told counts."""
+        changes.set_params(self.store, self.name, self._maker, params or {}, prices)
+        self._advance_after("the change is")
+
+    def amend(self, answer: Any, value: Any, worker: str | None = None) -> int:
+        """Correct an answer, given by its id or as (row, col); the log keeps both values.
+
+        Return how many questions are out: their answers are kept and used, as ever.
+        """
+        labels = self._labels(self._look())
+        changes.amend(self.store, self.name, labels, answer, value, worker)
         self._advance_after("the correction is")
+        return changes.out_with(self.store, self._look())
+
+    def void(self, answer: Any, worker: str | None = None) -> None:
+        """Forget an answer, given by its id or as (row, col), so that it is asked again."""
+        changes.void(self.store, self.name, self._labels(self._look()), answer, worker)
+        self._advance_after("the change is")
+
+    def renew(self) -> None:
+        """Begin an epoch with this version of the plan, after an upgrade that asks otherwise."""
+        changes.renew(self.store, self.name, self._maker)
+        self._advance_after("the change is")
 
     def fork(self, name: str, **options: Any) -> Study:
-        """Start the plan again under a new name, with all answers of this study as memory.
+        """Start the plan again under a new name, with all that was told; questions that are out stay here.
 
-        This is the way out when a newer version of a plan asks otherwise than the log says, and the way to
-        other parameters. Options: url, params (those that change), seed, budget, prices.
+        Options: url, params (those that change), seed, budget, prices.
         """
-        store = change.fork(self.store, self.name, name, **options)
-        return Study(store, name)
+        store = changes.fork(self.store, self.name, name, self._maker, **options)
+        return Study(store, name, self._allowed)
+
+    def delete(self) -> None:
+        """Take the study out of its database, all of it."""
+        changes.delete(self.store, self.name)
 
     def export(self, path: str | PathLike[str]) -> None:
         """Write all of the study to one portable file: a zip of CSV and JSON."""
-        from entrywise.study import portable
+        from entrywise.study import archive
 
-        portable.export(self.store, self.store.record(self.name), path)
+        archive.export(self.store, self._look(), path)
 
     @classmethod
-    def load(cls, url: str | SQLStore, path: str | PathLike[str], name: str | None = None) -> Study:
+    def load(
+        cls,
+        url: str | Store,
+        path: str | PathLike[str],
+        name: str | None = None,
+        *,
+        plans: Mapping[str, Callable[..., Plan]] | None = None,
+    ) -> Study:
         """Rebuild the study that :meth:`export` wrote, under its own name or another."""
-        from entrywise.study import portable
+        from entrywise.study import archive
 
-        store = SQLStore.of(url)
-        return cls.open(store, portable.load(store, path, name))
+        found = archive.read(path)
+        store = Store.of(url)
+        return cls.open(store, archive.write(store, found, name), plans=plans)
 
     def run(self, oracle: Oracle, workers: int = 4, **options: Any) -> Any:
         """Let `oracle` answer until the study is finished, in several threads, and return the result.
 
-        Options: chunk (questions a thread takes at a time), lease, worker (prefix of their names).
+        Options are those of :func:`entrywise.study.work.work`.
         """
         from entrywise.study.work import work
 
@@ -341,4 +542,29 @@ class Study:
 
     def play(self, oracle: Oracle) -> Any:
         """Let `oracle` answer whole batches in this thread, to the end, and return the result."""
-        return self.run(oracle, workers=1, chunk=2**31)
+        return self.run(oracle, workers=1, whole=True)
+
+
+def joined(first: Leased, then: Leased) -> Leased:
+    """Return what two takes handed out, one after the other."""
+
+    def both(name: str) -> Any:
+        a, b = getattr(first, name), getattr(then, name)
+        return np.concatenate([a, b]) if isinstance(a, np.ndarray) else a + b
+
+    arrays = ("batches", "positions", "rows", "cols", "modes", "price")
+    lists = ("unit", "arm", "probability", "plate", "well")
+    return replace(then, **{name: both(name) for name in (*arrays, *lists)})
+
+
+def _with(
+    allowed: Mapping[str, Callable[..., Plan]] | None, plan: str
+) -> dict[str, Callable[..., Plan]]:
+    """Return the plans that are allowed, with the one that the person names as module:function."""
+    found = dict(allowed or {})
+    if ":" in plan and plan not in found:
+        found[plan] = plans.imported(plan)
+    return found
+
+
+_makers = plans.makers

@@ -16,13 +16,11 @@ TIES = ("tie", "tie (bothbad)", "both", "both_bad", "bothbad", "draw")
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """Winners and losers, how often (a tie is half a win each way), and how the file was understood."""
+    """Winners and losers, which of them tied, and how the file was understood."""
 
     winners: list[str]
     losers: list[str]
-    counts: list[float]
-    size: int
-    ties: int = 0
+    tied: list[bool]
     taken: str = ""  # the columns in words, where they have other names than winner and loser
 
 
@@ -34,9 +32,17 @@ def read_comparisons(
     One line is a winner and a loser, in columns of those names or of those given. Where a column ``winner`` stands
     beside two others and holds *their names* (``model_a``, ``model_b``) or a tie, it says who of the two won. Anything else is refused.
     """
+    named = winner is not None or loser is not None
+    table = read_table(path, header="yes" if named else "named", usual=(*WINNER, *LOSER, *SIDES))
+    return comparisons_of(table, winner, loser)
+
+
+def comparisons_of(
+    table: Table, winner: str | None = None, loser: str | None = None
+) -> Comparisons:
+    """Return the comparisons in a table, as :func:`read_comparisons` understands them."""
     given = (winner, loser)
     named = winner is not None or loser is not None
-    table = read_table(path, header="yes" if named else "auto", usual=(*WINNER, *LOSER, *SIDES))
     column = table.column(*WINNER)
     if not named:
         if column is not None and table.column(*LOSER) is None:
@@ -51,7 +57,7 @@ def read_comparisons(
     if [plain_name(name) for name in found.taken] != ["winner", "loser"]:
         taken = f"winner is {found.taken[0]!r}, loser is {found.taken[1]!r}"
     won, lost = found.cells
-    return Comparisons(won, lost, [1.0] * len(won), len(won), taken=taken)
+    return Comparisons(won, lost, [False] * len(won), taken)
 
 
 def _refuse_ties(found: Facts) -> None:
@@ -78,24 +84,17 @@ def _between_two(table: Table, column: Column) -> Comparisons:
     (first, _), (second, _) = sides
     winners: list[str] = []
     losers: list[str] = []
-    counts: list[float] = []
-    ties = 0
+    tied: list[bool] = []
     for k, cell in enumerate(column.cells):
         pair = (first.cells[k], second.cells[k])
         if not (cell and all(pair)):
             raise table.error(f"line {table.lines[k]} must have both names and a winner")
-        if cell.lower() in TIES:
-            ties += 1
-            winners += pair
-            losers += pair[::-1]
-            counts += [0.5, 0.5]
-            continue
-        won = words[cell.lower()]
+        won = words.get(cell.lower(), 0)  # of a tie the first is named first
         winners.append(pair[won])
         losers.append(pair[1 - won])
-        counts.append(1.0)
+        tied.append(cell.lower() in TIES)
     taken = f"{column.name!r} says which of {first.name!r} and {second.name!r} won"
-    return Comparisons(winners, losers, counts, len(column), ties, taken)
+    return Comparisons(winners, losers, tied, taken)
 
 
 def _sides(table: Table, column: Column) -> list[tuple[Column, set[str]]]:

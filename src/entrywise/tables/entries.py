@@ -177,6 +177,7 @@ def sparse_of(path: str, arrays: dict[str, Any]) -> Any:
     """Return the scipy sparse matrix stored in `arrays`, its indices checked before anything uses them."""
     import scipy.sparse as sp
 
+    found: Any
     with files.boundary(path, "a scipy sparse matrix"):
         kind = arrays["format"].item()
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)
@@ -185,12 +186,10 @@ def sparse_of(path: str, arrays: dict[str, Any]) -> Any:
         if data.dtype.kind not in "fiub" or len(shape) != 2:
             raise DataError(f"{path} must hold a matrix of numbers, got {data.dtype} of {shape}")
         if kind == "coo":
-            found = sp.coo_array((data, (arrays["row"], arrays["col"])), shape=shape)
-            found.row.max(initial=0), found.col.max(initial=0)
-            return found
+            return sp.coo_array((data, (arrays["row"], arrays["col"])), shape=shape)
         if kind not in ("csr", "csc"):
             raise DataError(f"{path} holds a sparse matrix in format {kind!r}; save it as csr")
-        make = sp.csr_array if kind == "csr" else sp.csc_array
+        make: Any = sp.csr_array if kind == "csr" else sp.csc_array
         found = make((data, arrays["indices"], arrays["indptr"]), shape=shape)
         found.check_format(full_check=True)
         return found
@@ -221,14 +220,14 @@ class _naming:
 
 
 def _facts(column: Column) -> Facts:
-    gaps = sum(map(is_gap, column.cells))
-    seen = [text for text in column.cells if not is_gap(text)]
+    is_text = column.kind == "text"  # among text NA is a name
+    seen = [text for text in column.cells if text and (is_text or not is_gap(text))]
     steps = np.diff(column.numbers) if column.kind == "whole" else np.zeros(0)
     return Facts(
         column.name,
         column.kind,
         distinct=len(set(seen)),
-        gaps=gaps,
+        gaps=len(column.cells) - len(seen),
         consecutive=column.kind == "whole" and bool(np.all(steps == 1)),
         mixed=column.bad is not None and any(number(text) is not None for text in set(seen)),
     )

@@ -37,7 +37,7 @@ def read_long(
     path: str | os.PathLike[str],
     roles: Roles,
     given: Sequence[str | None] = (),
-    header: Header = "auto",
+    header: Header = "named",
 ) -> Facts:
     """Return one column of texts for each role.
 
@@ -46,9 +46,9 @@ def read_long(
     roles : sequence of (role, usual names)
     given : sequence of str, optional
         The column of each role where it is known; else one with a usual name is taken, else the one in its place.
-    header : {"auto", "yes", "no"}
-        ``auto``: a first line with a usual name or a given one is a header; one without is data when its cells are
-        all numbers, or when one of them occurs again below it.
+    header : {"named", "yes", "no"}
+        ``named``: a first line with a usual name or a given one is a header; one without is data when it has a
+        number, or when one of its cells occurs again below it.
     """
     wanted = list(given) or [None] * len(roles)
     if any(name is not None for name in wanted):
@@ -61,8 +61,8 @@ def take_roles(table: Table, roles: Roles, given: Sequence[str | None]) -> Facts
     """Return one column of texts for each role of a table; lines without any cell are left out."""
     table = table.filled()
     if len(table.columns) < len(roles):
-        names = ", ".join(role for role, _ in roles)
-        raise table.error(f"must have columns for {names}, got {listed(table.names)}")
+        needed = ", ".join(role for role, _ in roles)
+        raise table.error(f"must have columns for {needed}, got {listed(table.names)}")
     picked: list[Column] = []
     for place, ((_, names), name) in enumerate(zip(roles, given, strict=True)):
         picked.append(_pick(table, names, name, place, picked))

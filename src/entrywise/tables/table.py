@@ -23,7 +23,7 @@ from entrywise.types import Array
 SEPARATORS = ",\t;|"
 LOOK = 200  # records by which the separator is chosen
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-Header = Literal["auto", "yes", "no"]
+Header = Literal["auto", "yes", "no", "named"]
 _ZEROS = re.compile(r"0[0-9]+")  # 007 is a name
 _PLAIN = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")  # a whole number as people write one
 
@@ -164,8 +164,9 @@ def read_table(
     ----------
     path : path
         ``-`` is text on stdin.
-    header : {"auto", "yes", "no"}
-        Whether the first line names the columns. ``auto`` looks, and refuses where both may be meant.
+    header : {"auto", "yes", "no", "named"}
+        Whether the first line names the columns. ``auto`` looks, and refuses where both may be meant; ``named`` takes
+        a line with a number in it, or with a cell that occurs again below, for data unless it has a usual name.
     usual : sequence of str
         Names by which a header is known.
     """
@@ -178,7 +179,10 @@ def read_table(
     else:
         separator, records, lines = _text(name)
     width = len(records[0])
-    headed = header == "yes" or (header == "auto" and _has_header(name, records, usual, separator))
+    if header == "auto":
+        headed = _has_header(name, records, usual, separator)
+    else:
+        headed = header == "yes" or (header == "named" and _is_named(records, usual, separator))
     body = records[1:] if headed else records
     if not body:
         raise DataError(f"{name}: has a header but no lines; give at least one entry")
@@ -305,10 +309,9 @@ def _has_header(
 ) -> bool:
     """Return whether the first record names the columns; refuse where it may be either."""
     first, body = records[0], records[1:]
-    known = {plain_name(name) for name in usual}
-    if any(cell and plain_name(cell) in known for cell in first):
+    if _has_usual(first, usual):
         return True
-    is_number = [_looks_number(cell, separator) for cell in first]
+    is_number = [_looks_number(cell, separator) and not _ZEROS.fullmatch(cell) for cell in first]
     blank = [is_gap(cell) for cell in first]
     if all(n or b for n, b in zip(is_number, blank, strict=True)):
         return _numbers_are_names(path, first, body)
@@ -321,14 +324,37 @@ def _has_header(
         return True
     if numbers_at:
         return _mixed_is_header(path, first, numbers_at, text_over_numbers)
-    again = any(first[k] and first[k] in {record[k] for record in body} for k in range(len(first)))
-    return not again
+    if any(below[k] and blank[k] for k in range(1, len(first))):
+        raise _unclear(path)
+    return not _again(records)
+
+
+def _is_named(
+    records: Sequence[Sequence[str]], usual: Sequence[str], separator: str | None
+) -> bool:
+    """Return whether the first record has a usual name, or may be nothing but names."""
+    if _has_usual(records[0], usual):
+        return True
+    return not (any(_looks_number(cell, separator) for cell in records[0]) or _again(records))
+
+
+def _has_usual(first: Sequence[str], usual: Sequence[str]) -> bool:
+    known = {plain_name(name) for name in usual}
+    return any(cell and plain_name(cell) in known for cell in first)
+
+
+def _again(records: Sequence[Sequence[str]]) -> bool:
+    """Return whether a cell of the first record occurs again below it."""
+    first, body = records[0], records[1:]
+    return any(cell and cell in {record[k] for record in body} for k, cell in enumerate(first))
 
 
 def _numbers_are_names(path: str, first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Return whether a first line of numbers, perhaps after a blank corner, names columns: 0, 1, 2, ..."""
     corner = first[0] == "" and len(first) > 1
     cells = list(first[1:] if corner else first)
+    if body and any(first) and all(map(is_gap, first)):  # a row of gaps, or a column called NA
+        raise _unclear(path)
     if not body or (not corner and not _may_be_names(cells)):
         return False
     places = [whole(cell) for cell in cells]
@@ -337,9 +363,16 @@ def _numbers_are_names(path: str, first: Sequence[str], body: Sequence[Sequence[
         return False
     if corner and run:
         return True
-    if run or corner or not _like_body(first, body):
+    if run or corner or _few_or_even(places) or not _like_body(first, body):
         raise _unclear(path)
     return False
+
+
+def _few_or_even(places: Sequence[int | None]) -> bool:
+    """Return whether whole numbers are one or two, or stand at even distances: years, ids, ..."""
+    if len(places) < 3 or None in places:
+        return len(places) < 3
+    return len(set(np.diff(np.array(places, np.float64)).tolist())) == 1
 
 
 def _may_be_names(cells: Sequence[str]) -> bool:

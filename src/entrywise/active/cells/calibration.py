@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from entrywise import npz
 from entrywise.active.cells.purchase import Purchase
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
@@ -18,24 +15,23 @@ from entrywise.results import Calibration, Certificate, LowRank, Posterior
 from entrywise.types import Array, Indices
 
 FEWEST = 100  # effective reserve below which no interval is promised
-FIRST_SWEEPS, NEXT_SWEEPS = (
-    40,
-    15,
-)  # most sweeps of a fit from nothing, and of one from the fit before
-FIT = "fit."  # begins the names of a fit's arrays in a checkpoint
+SWEEPS = 40  # of a fit at most: a step begins from nothing, which costs little more than going on
 
 
 def calibrated(
-    state: Purchase, fit: LowRank, status: str, rounds: int, rule: str, goal: str
+    state: Purchase, fit: LowRank, rounds: int, rule: str, goal: str, reason: str
 ) -> LowRank:
     """Return the fit with conformal scores from the hidden reserve, and a certificate that says what holds."""
+    known = np.isin(state.rows * state.shape[1] + state.cols, state.known)
     report: dict[str, Any] = {
         **fit.report,
         "rule": rule,
         "goal": goal,
         "rounds": rounds,
-        "bought": len(state.values) + len(state.hidden),
+        "bought": int(np.sum(~known)) + len(state.hidden),
+        "known": len(state.known),
         "hidden": len(state.hidden),
+        "reason": reason,
     }
     calibration: Calibration | None = None
     assumes: tuple[str, ...] = ("the low-rank model holds", "the rule's choices do not matter")
@@ -54,9 +50,7 @@ def calibrated(
             assumes = ("cells asked about are drawn at random from those not bought",)
             checked = ("the reserve was drawn first and hidden from the fit and the rule",)
     promise = Certificate("share of 90 % intervals that cover", 0.9, assumes, checked)
-    return replace(
-        fit, calibration=calibration, certificates=(promise,), status=status, report=report
-    )
+    return replace(fit, calibration=calibration, certificates=(promise,), report=report)
 
 
 def reserve_scores(state: Purchase, fit: LowRank) -> tuple[Array, float]:
@@ -108,13 +102,33 @@ def _posterior(fit: LowRank) -> Posterior:
 
 def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float, float, int]:
     """Return the expected RMSE of cells not bought now, after spending `money` by gain, and the cells that buys."""
-    gains = Gains.of(fit, state.rows, state.cols)
-    noise = fit.lack_variance if fit.lack_variance > 0 else fit.noise_variance
+    gains, noise = gains_of(state, fit), _own_variance(fit)
     now = _expected_error(state, gains, noise)
     i, j = gains.pick(state.is_open, state.price, money, state.affordable(money))
     bought = np.unique(np.r_[state.taken, i * state.shape[1] + j])
     then = _expected_error(replace(state, taken=bought), gains, noise)
     return now, then, len(i)
+
+
+def expected_error(state: Purchase, fit: LowRank, goal: str) -> float:
+    """Return the error that is expected of what is wanted: the RMSE of cells not bought, or of the row means."""
+    if goal == "all":
+        return _expected_error(state, gains_of(state, fit), _own_variance(fit))
+    _, variance = row_means(fit, state.rows, state.cols, state.values)
+    return float(np.sqrt(variance.mean()))
+
+
+def _own_variance(fit: LowRank) -> float:
+    """Return the variance of an entry about the factors; noise stands for it where they cannot be told apart."""
+    return fit.lack_variance if fit.lack_variance > 0 else fit.noise_variance
+
+
+def gains_of(state: Purchase, fit: LowRank, by_sum: bool = False) -> Gains:
+    """Return the gains of a fit; what is out counts as bought."""
+    i, j = np.divmod(state.out, state.shape[1])
+    gains = Gains.of(fit, np.r_[state.rows, i], np.r_[state.cols, j], by_sum=by_sum)
+    gains.take(i, j)
+    return gains
 
 
 def _expected_error(state: Purchase, gains: Gains, noise: float) -> float:
@@ -127,45 +141,10 @@ def _expected_error(state: Purchase, gains: Gains, noise: float) -> float:
     return float(np.sqrt(total / max(count, 1) + noise))
 
 
-def refit(state: Purchase, before: LowRank | None, rank: int | None, seed: int) -> LowRank:
-    """Fit what is bought and visible, starting from the components of the fit before that are alive.
-
-    A component whose prior has shrunk to nothing on few entries would never come back; such ones are dropped and
-    grown anew from the residuals.
-    """
+def fitted(state: Purchase, rank: int | None, seed: int) -> LowRank:
+    """Fit what may be fitted."""
     m, n = state.shape
     if not len(state.values):
         return LowRank(np.zeros((m, 0)), np.zeros((n, 0)))
     k = None if rank is None else min(rank, m, n)
-    start = None if k is None else _alive(before)
-    sweeps = FIRST_SWEEPS if start is None else NEXT_SWEEPS
-    return low_rank(state.observations, k, start=start, rng=seed, max_sweeps=sweeps)
-
-
-def _alive(fit: LowRank | None) -> LowRank | None:
-    """Return the fit with only those components that are alive, None when none are."""
-    if fit is None or fit.posterior is None or fit.posterior.is_point:
-        return None
-    at = fit.posterior.alive()
-    return fit.keep(at) if len(at) else None
-
-
-def pack_fit(fit: LowRank | None) -> dict[str, NDArray[Any]]:
-    """Return a fit as arrays, for a checkpoint; what it says of itself in words is left out."""
-    if fit is None:
-        return {}
-    silent = replace(fit, report={}, certificates=(), row_labels=None, col_labels=None)
-    named = npz.flatten(silent)
-    kept = {name: value for name, value in named.items() if isinstance(value, np.ndarray | float)}
-    return {FIT + name: np.asarray(value) for name, value in kept.items()}
-
-
-def unpack_fit(arrays: Mapping[str, NDArray[Any]]) -> LowRank | None:
-    """Return the fit that :func:`pack_fit` packed, if there is one."""
-    named = {
-        name.removeprefix(FIT): array if array.ndim else float(array)
-        for name, array in arrays.items()
-        if name.startswith(FIT)
-    }
-    found: LowRank | None = npz.rebuild(LowRank, named) if named else None
-    return found
+    return low_rank(state.observations, k, rng=seed, max_sweeps=SWEEPS)

@@ -2,11 +2,13 @@
 
 A low-rank model with a posterior (empirical Bayes) is fitted to what was bought; every cell is scored by how
 much its answer would lower the variance of all others, per price; a batch is picked greedily with the
-covariances updated after each cell, which needs no values; part of each batch explores at random.
+covariances updated after each cell, which needs no values; part of each batch explores at random. What is out
+counts as bought: its variance is known before its value.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,18 +16,28 @@ from numpy.typing import NDArray
 
 from entrywise.active.cells.calibration import (
     calibrated,
+    expected_error,
     expected_errors,
-    pack_fit,
-    refit,
+    fitted,
+    gains_of,
     row_means,
-    unpack_fit,
 )
-from entrywise.active.cells.purchase import Purchase, check_purchase
+from entrywise.active.cells.plates import (
+    Plate,
+    PlateFormat,
+    balanced_plate,
+    gain_plate,
+    next_number,
+    plates_batch,
+    starting,
+    without_plate_effects,
+)
+from entrywise.active.cells.purchase import Purchase, see_purchase
+from entrywise.active.cells.reserve import missing_reserve
 from entrywise.active.cells.rules import RULES, pick_by_rule
-from entrywise.active.cells.top_two import top_two
-from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.linalg.gain import Gains
-from entrywise.queries import Asking, Checkpoint, Prices, plan
+from entrywise.active.cells.top_two import best_row_step
+from entrywise.exceptions import ParameterError
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -36,7 +48,7 @@ AHEAD = 0.1  # share of the budget that `least_gain` looks ahead
 NORMAL_90 = 1.6449  # half a Gaussian 90 % interval, in standard deviations
 
 
-@plan(tolerates_failed=True)
+@plan(streaming=True)
 def most_informative(
     shape: tuple[int, int],
     prices: Prices | None = None,
@@ -52,9 +64,10 @@ def most_informative(
     score_error: float | None = None,
     least_gain: float | None = None,
     available: Any = None,
+    plate: dict[str, Any] | None = None,
     rng: Seed = None,
-    resume: Checkpoint | None = None,
-) -> Asking[LowRank]:
+    situation: Situation,
+) -> Batch | LowRank:
     r"""Buy the entries of a low-rank matrix that tell most about the others, at their real prices.
 
     Parameters
@@ -77,7 +90,7 @@ def most_informative(
     explore : float
         Share of each batch that is drawn at random (in proportion to 1 / price).
     growth : float
-        A batch multiplies the money spent by at most this; the model is fitted again after each.
+        A batch multiplies the money spent, or held by what is out, by at most this; the model is fitted before each.
     guard : float
         Cells a line, on the longer side, before the gain rule is trusted; leverage sampling until then.
     score_error : float, optional
@@ -86,6 +99,11 @@ def most_informative(
         Stop when the next tenth of the budget is expected to lower the error of unbought cells by less than this share.
     available : array of bool of shape (m, n), optional
         Which cells may be bought at all.
+    plate : dict, optional
+        Cells are measured in plates: ``{"size": 96, "per": "col", "lines": 1, "replicates": 2, "controls": [[0, 3]]}``.
+        A plate of `size` wells holds cells of so many `lines` (columns, or rows), each measured `replicates` times, and
+        the `controls`, which tell the effect of the plate and are not bought cells. Every well is paid; some stay empty
+        where their money is better spent on another plate, but a share ``fill`` (one half) is used.
 
     Returns
     -------
@@ -95,8 +113,12 @@ def most_informative(
 
     Notes
     -----
-    Every question carries its arm (reserve, start, greedy or the control's name, explore) and the
-    probability with which it was drawn; a greedy pick has probability one.
+    Every question carries its arm (reserve, start, greedy or the control's name, explore), the
+    probability with which it was drawn (one for a greedy pick), and what the fit expects as its answer.
+
+    It streams: a step looks at what is known and bought, and at what is out, and nobody waits. Known
+    entries are fitted from the first step on; lines that have two cells or more need no first ones. A
+    cell of the reserve that the rule wants is handed over for nothing, whether its answer is there or not.
 
     Examples
     --------
@@ -109,64 +131,100 @@ def most_informative(
     (True, 500.0)
     """
     _refuse(goal, rule, rank, reserve, explore, growth, score_error, least_gain)
+    form = None if plate is None else _plate_format(plate, shape, goal, rule, reserve)
+    if form is not None:
+        situation = replace(situation, facts=without_plate_effects(situation.facts))
+    state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    if form is not None:  # controls are never bought
+        state.taken = np.union1d(state.taken, form.control_cells(state.shape))
+    step = situation.step
     if goal == "best":
-        same = {"budget": budget, "rank": rank, "reserve": reserve, "available": available}
-        found: LowRank = yield from top_two(shape, prices, **same, rng=rng).start(resume)
-        return found
-    state = check_purchase(shape, prices, budget, available, generator(rng))
-    fit: LowRank | None = None
-    rounds, status = 0, "finished"
-    if resume is not None:
-        state.rng = resume.generator()
-        state.restore(resume.arrays)
-        rounds, fit = int(resume.arrays["rounds"]), unpack_fit(resume.arrays)
-    try:
-        if resume is None:
-            yield from _open(state, reserve)
-        while len(state.values):
-            fit = refit(state, fit, rank, rounds)
-            if _enough(state, fit, score_error, least_gain):
-                break
-            thin = len(state.values) < guard * max(shape)
-            name = "leverage" if rule == "gain" and thin else rule
-            share = 0.0 if rule in ("random", "balanced") else explore
-            money = min(state.left, max((growth - 1.0) * state.spent, LEAST * state.budget))
-            chosen = choose(state, fit, name, goal, money, share)
-            if chosen is None:
-                break
-            before = state.spent, len(state.taken)
-            yield from state.buy(*chosen)
-            rounds += 1
-            if (state.spent, len(state.taken)) == before:
-                break
-            arrays = state.arrays() | {"rounds": np.array(rounds)} | pack_fit(fit)
-            yield Checkpoint(arrays, state.rng)
-    except Exhausted:
-        status = "exhausted"
-    return calibrated(state, refit(state, fit, rank, rounds), status, rounds, rule, goal)
+        return best_row_step(state, situation, rank=rank, reserve=reserve)
+    cells, chance = missing_reserve(state, reserve, situation.seed)
+    if len(cells):
+        return state.batch(cells, "reserve", chance)
+    if form is None:
+        cells = state.first_cells()
+        if len(cells):
+            return state.batch(cells, "start")
+    elif starting(state, form):
+        first = balanced_plate(state, form, state.left)
+        if first is not None:
+            return _plates(state, form, [first], situation)
+    fit = fitted(state, rank, step)
+    if not len(state.values):
+        return calibrated(state, fit, step, rule, goal, "nothing could be bought")
+    reason = _enough(state, fit, score_error, least_gain)
+    if reason:
+        return calibrated(state, fit, step, rule, goal, reason)
+    thin = len(state.values) < guard * max(shape)
+    name = "leverage" if rule == "gain" and thin else rule
+    share = 0.0 if rule in ("random", "balanced") else explore
+    money = min(state.left, max((growth - 1.0) * state.spent, LEAST * state.budget))
+    wanted: Batch | None = None
+    if form is not None:
+        plates = choose_plates(state, fit, form, thin, money, share)
+        wanted = _plates(state, form, plates, situation) if plates else None
+    else:
+        chosen = choose(state, fit, name, goal, money, share)
+        wanted = None if chosen is None else state.batch(*chosen)
+    if wanted is None:
+        return calibrated(state, fit, step, rule, goal, "the money left buys no further cell")
+    return _foretold(wanted, fit, expected_error(state, fit, goal))
 
 
-def _open(state: Purchase, reserve: float) -> Asking[None]:
-    """Buy the blind reserve and a few cells of every line."""
-    if reserve > 0:
-        yield from state.set_aside(reserve)
-    first = state.first_cells()
-    if len(first):
-        yield from state.buy(first, "start")
+def _plates(state: Purchase, form: PlateFormat, plates: list[Plate], situation: Situation) -> Batch:
+    first = next_number(situation.facts, situation.pending)
+    return plates_batch(state, form, plates, first)
+
+
+def choose_plates(
+    state: Purchase, fit: LowRank, form: PlateFormat, thin: bool, money: float, explore: float
+) -> list[Plate]:
+    """Return the next plates: one, or as many as `money` pays whole."""
+    gains = gains_of(state, fit)
+    plates: list[Plate] = []
+    state = replace(state)
+    while not plates or money > 0:
+        if thin:
+            plate = balanced_plate(state, form, state.left)
+        else:
+            plate = gain_plate(state, form, gains, state.left, explore)
+        if plate is None or (state.limit is not None and plates):
+            break
+        cost = form.cost(state, plate)
+        if plates and cost > money:
+            break
+        plates.append(plate)
+        money -= cost
+        state.spent += cost
+        state.taken = np.unique(np.r_[state.taken, plate.cells])
+    return plates
 
 
 def _enough(
     state: Purchase, fit: LowRank, score_error: float | None, least_gain: float | None
-) -> bool:
-    """Tell whether what was asked for is reached."""
+) -> str:
+    """Say that what was asked for is reached, if it is."""
     if score_error is not None:
         _, variance = row_means(fit, state.rows, state.cols, state.values)
         if NORMAL_90 * float(np.sqrt(variance.max())) <= score_error:
-            return True
+            return f"the mean of every row is known within {score_error:g}"
     if least_gain is not None:
         now, then, _ = expected_errors(state, fit, AHEAD * state.budget)
-        return now - then < least_gain * now
-    return False
+        if now - then < least_gain * now:
+            return f"{AHEAD:.0%} more of the budget would lower the expected error by less than {least_gain:.2%}"
+    return ""
+
+
+def _foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
+    """Return the batch with what the fit expects of it, and of the cells that nobody bought."""
+    return replace(
+        batch,
+        expected=fit.entries(batch.rows, batch.cols),
+        deviation=fit.deviation(batch.rows, batch.cols),
+        report={"expected_error": error},
+    )
 
 
 def choose(
@@ -188,19 +246,35 @@ def choose(
 def _batch(
     state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float
 ) -> tuple[Indices, NDArray[np.str_], Array]:
-    some, chance = state.draw(None, explore * money)
+    most = state.affordable(money)
+    few: int | None = None
+    if state.limit is not None:  # so few cells that their number, not their money, is shared out
+        few = int(explore * most + state.rng.random())
+    some, chance = state.draw(None, explore * money if few is None else money, few)
     if len(some):
         money -= float(state.price_of(some).sum())
+    rest = min(state.affordable(money), most - len(some))
     if rule == "gain":
-        gains = Gains.of(fit, state.rows, state.cols, by_sum=goal == "scores")
-        i, j = gains.pick(state.is_open, state.price, money, state.affordable(money))
+        gains = gains_of(state, fit, by_sum=goal == "scores")
+        i, j = gains.pick(state.is_open, state.price, money, rest)
         best, odds, name = i * state.shape[1] + j, np.ones(len(i)), "greedy"
     else:
-        (best, odds), name = pick_by_rule(rule, state, fit, money), rule
+        (best, odds), name = pick_by_rule(rule, state, fit, money, rest), rule
     new = ~np.isin(best, some)
     best, odds = best[new], odds[new]
     arms = np.array(["explore"] * len(some) + [name] * len(best))
     return np.r_[some, best], arms, np.r_[chance, odds]
+
+
+def _plate_format(
+    plate: dict[str, Any], shape: tuple[int, int], goal: str, rule: str, reserve: float
+) -> PlateFormat:
+    if goal != "all" or rule != "gain" or reserve > 0:
+        raise ParameterError(
+            "plates are filled for goal all by the rule gain, without a reserve, which needs single "
+            f"cells; got {goal!r}, {rule!r} and {reserve}"
+        )
+    return PlateFormat.of(plate, shape)
 
 
 def _refuse(

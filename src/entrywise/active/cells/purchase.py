@@ -1,4 +1,4 @@
-"""What a rule that buys cell by cell keeps: what is bought, what it cost, what is hidden in reserve.
+"""What a rule that buys cell by cell looks at: what is bought, what is out, what is hidden in reserve.
 
 Cells are coded as ``i * n + j``. Nothing of size m x n is kept; cells are looked at in blocks of rows.
 """
@@ -14,40 +14,112 @@ from numpy.typing import NDArray
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
-from entrywise.queries import Asking, Batch, Prices
+from entrywise.queries import Batch, History, Prices, Situation
 from entrywise.types import Array, Indices
 
 BLOCK = 1 << 21  # cells looked at at once
 ROUNDING = 1e-9  # share of the budget by which sums of prices may be off
-RESERVED = 0.2  # largest chance of a cell to be in the reserve: the rest must stay for the rule
-OVERDRAWN = 1.2  # times its money that the reserve, which is drawn by chance, may cost
 CHEAPEST = 10  # of a line's cells, one in so many is cheap
-NAMES = ("rows", "cols", "values", "taken", "hidden", "hidden_values", "hidden_chance")
+PER_LINE = 2  # cells of every line before a rule looks at it
+STARTING = 0.5  # share of the money that such first cells may cost
+
+
+def _none() -> Indices:
+    return np.zeros(0, np.int64)
 
 
 @dataclass
 class Purchase:
-    """The state of a purchase over an m x n matrix."""
+    """A purchase over an m x n matrix, as one step sees it.
+
+    Parameters
+    ----------
+    rows, cols, values : ndarray of shape (t,)
+        What may be fitted: known or bought, and neither hidden nor a control.
+    taken : ndarray of int64
+        Cells that are not asked again, in order: known, bought, failed, out; hidden ones look open.
+    spent : float
+        Money spent or held by what is out.
+    hidden, hidden_values, hidden_chance
+        Told cells of the blind reserve, in order, their values and their chances.
+    known : ndarray of int64
+        Cells known beforehand, in order: neither bought nor part of a reserve.
+    out : ndarray of int64
+        Cells without an answer yet, but those of the reserve; their variance is known all the same.
+    asked : ndarray of int64
+        Every cell that was told or is out, those of the reserve too, in order.
+    started : float
+        Money that first cells of lines have cost.
+    row_open, col_open : ndarray of bool, optional
+        Lines that this step may ask for.
+    limit : int, optional
+        The most cells that this step may ask for.
+    """
 
     shape: tuple[int, int]
     prices: Prices
     budget: float
     available: NDArray[np.bool_] | None
     rng: np.random.Generator
-    rows: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
-    cols: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Indices = field(default_factory=_none)
+    cols: Indices = field(default_factory=_none)
     values: Array = field(default_factory=lambda: np.zeros(0))
-    taken: Indices = field(
-        default_factory=lambda: np.zeros(0, np.int64)
-    )  # sorted; failed ones too, hidden ones not
+    taken: Indices = field(default_factory=_none)
     spent: float = 0.0
-    hidden: Indices = field(default_factory=lambda: np.zeros(0, np.int64))  # sorted
+    hidden: Indices = field(default_factory=_none)
     hidden_values: Array = field(default_factory=lambda: np.zeros(0))
     hidden_chance: Array = field(default_factory=lambda: np.zeros(0))
+    known: Indices = field(default_factory=_none)
+    out: Indices = field(default_factory=_none)
+    asked: Indices = field(default_factory=_none)
+    started: float = 0.0
+    row_open: NDArray[np.bool_] | None = None
+    col_open: NDArray[np.bool_] | None = None
+    limit: int | None = None
+
+    def see(self, situation: Situation) -> None:
+        """Take in what a step may look at."""
+        n, facts, pending = self.shape[1], situation.facts, situation.pending
+        told, out = facts.rows * n + facts.cols, pending.rows * n + pending.cols
+        in_reserve = (facts.arm == "reserve") & ~facts.known
+        waiting = pending.arm == "reserve"
+        control, failed = facts.arm == "control", facts.failed
+        visible = ~in_reserve & ~control & ~failed
+        self.rows, self.cols = facts.rows[visible], facts.cols[visible]
+        self.values = facts.values[visible]
+        hidden = np.flatnonzero(in_reserve & ~failed)
+        hidden = hidden[np.argsort(told[hidden], kind="stable")]
+        self.hidden, self.hidden_values = told[hidden], facts.values[hidden]
+        self.hidden_chance = facts.probability[hidden]
+        self.out = out[~waiting & (pending.arm != "control")]
+        bought = told[(~in_reserve | failed) & ~control]
+        self.taken = np.unique(np.concatenate([bought, self.out]))
+        self.known = np.unique(told[facts.known])
+        self.asked = np.unique(np.concatenate([told[~control], out[pending.arm != "control"]]))
+        self.started = _cost_of(facts, "start") + _cost_of(pending, "start")
+        if situation.left is not None:
+            self.spent = self.budget - situation.left
+        self.limit = situation.limit
+        self._filter(situation)
+
+    def _filter(self, situation: Situation) -> None:
+        """Close the lines that this step may not ask for."""
+        for name, size, wanted, dropped in (
+            ("row_open", self.shape[0], situation.rows, situation.dropped_rows),
+            ("col_open", self.shape[1], situation.cols, situation.dropped_cols),
+        ):
+            if wanted is None and dropped is None:
+                continue
+            allowed = np.full(size, wanted is None)
+            if wanted is not None:
+                allowed[wanted] = True
+            if dropped is not None:
+                allowed[dropped] = False
+            setattr(self, name, allowed)
 
     @property
     def left(self) -> float:
-        """Money not spent yet."""
+        """Money neither spent nor held."""
         return self.budget - self.spent
 
     @property
@@ -78,18 +150,51 @@ class Purchase:
         return min(float(self.price(rows).min()) for rows in self.row_blocks())
 
     def affordable(self, money: float) -> int:
-        """Return how many cells the money could pay at most."""
-        return int(min(money / self.cheapest(), self.shape[0] * self.shape[1]))
+        """Return how many cells the money could pay, and this step may ask for, at most."""
+        count = int(min(money / self.cheapest(), self.shape[0] * self.shape[1]))
+        return count if self.limit is None else min(count, self.limit)
+
+    def batch(
+        self, cells: Indices, arm: str | NDArray[np.str_], chance: Array | None = None, **extra: Any
+    ) -> Batch:
+        """Return cells as a batch, cut to what this step may ask for; a sure pick has chance one."""
+        chance = np.ones(len(cells)) if chance is None else chance
+        arms = np.broadcast_to(np.asarray(arm), (len(cells),))
+        i, j = np.divmod(cells, self.shape[1])
+        return Batch(i, j, arm=arms, probability=chance, **extra)[: self.limit]
 
     def is_open(self, rows: Indices) -> NDArray[np.bool_]:
         """Tell which cells of whole rows may be bought; hidden ones look open."""
+        found = self._without(rows, self.taken)
+        if self.row_open is not None:
+            found &= self.row_open[rows][:, None]
+        if self.col_open is not None:
+            found &= self.col_open
+        return found
+
+    def may_ask(self, cells: Indices) -> NDArray[np.bool_]:
+        """Tell which cells lie in lines that this step may ask for."""
+        i, j = np.divmod(cells, self.shape[1])
+        found = np.ones(len(cells), bool)
+        if self.row_open is not None:
+            found &= self.row_open[i]
+        if self.col_open is not None:
+            found &= self.col_open[j]
+        return found
+
+    def may_be_reserve(self, rows: Indices) -> NDArray[np.bool_]:
+        """Tell which cells of whole rows were not known beforehand."""
+        return self._without(rows, self.known)
+
+    def _without(self, rows: Indices, cells: Indices) -> NDArray[np.bool_]:
+        """Tell which cells of whole rows are available and not among `cells`, which are in order."""
         n, first = self.shape[1], rows[0]
         if self.available is None:
             found = np.ones((len(rows), n), dtype=bool)
         else:
             found = self.available[rows].copy()
-        low, high = np.searchsorted(self.taken, (first * n, (rows[-1] + 1) * n))
-        taken = self.taken[low:high]
+        low, high = np.searchsorted(cells, (first * n, (rows[-1] + 1) * n))
+        taken = cells[low:high]
         if rows[-1] - first == len(rows) - 1:  # one after the other
             found.ravel()[taken - first * n] = False
             return found
@@ -116,7 +221,8 @@ class Purchase:
         """
         if money <= 0:
             return np.zeros(0, np.int64), np.zeros(0)
-        if weight is None and isinstance(self.prices.modes.get("entry"), float):
+        filtered = self.row_open is not None or self.col_open is not None
+        if weight is None and not filtered and isinstance(self.prices.modes.get("entry"), float):
             return self._draw_evenly(money, most)
         weight = weight or (lambda rows: 1.0 / self.price(rows))
         cells, times, weights = self._waiting(weight, money, most)
@@ -182,31 +288,6 @@ class Purchase:
         inside = self.available[self.taken // n, self.taken % n]
         return int(np.count_nonzero(self.available)) - int(np.count_nonzero(inside))
 
-    def buy(
-        self, cells: Indices, arm: str | NDArray[np.str_], chance: Array | None = None
-    ) -> Asking[None]:
-        """Ask for cells in one batch; those in the hidden reserve are handed over and cost nothing."""
-        chance = np.ones(len(cells)) if chance is None else chance
-        arms = np.broadcast_to(np.asarray(arm), (len(cells),))
-        known, at = _among(self.hidden, cells)
-        answers = np.empty(len(cells))
-        answers[known] = self.hidden_values[at[known]]
-        ask = cells[~known]
-        if len(ask):
-            i, j = np.divmod(ask, self.shape[1])
-            answers[~known] = yield Batch(i, j, arm=arms[~known], probability=chance[~known])
-            self.spent += float(self.price_of(ask).sum())
-        if known.any():
-            self._reveal(at[known])
-        self.add(cells, answers)
-
-    def _reveal(self, places: Indices) -> None:
-        """Take cells out of the hidden reserve."""
-        stay = np.ones(len(self.hidden), bool)
-        stay[places] = False
-        self.hidden, self.hidden_values = self.hidden[stay], self.hidden_values[stay]
-        self.hidden_chance = self.hidden_chance[stay]
-
     def add(self, cells: Indices, answers: Array) -> None:
         """Keep answers; failed ones (NaN) are taken too, and never asked again."""
         good = ~np.isnan(answers)
@@ -216,79 +297,48 @@ class Purchase:
         self.values = np.r_[self.values, answers[good]]
         self.taken = np.sort(np.r_[self.taken, cells])
 
-    def set_aside(self, share: float) -> Asking[None]:
-        """Buy the blind reserve: cells drawn before anything is known, with chance min(.2, c / sqrt(price)).
+    def starting_money(self) -> float:
+        """Return what first cells of lines may still cost."""
+        return STARTING * (self.left + self.started) - self.started
 
-        Of all powers of the price this one makes the reserve worth most equally weighted cells for its money: with
-        chances c p^-a that is N^2 money / (sum p^a sum p^(1-a)), largest at a = 1/2 (Cauchy-Schwarz).
+    def first_cells(self) -> Indices:
+        """Return a few cells of every line that has fewer, from its cheapest tenth, for at most half the money.
+
+        What was spent on first cells before counts.
         """
-        money = share * self.budget
-        c = self._reserve_constant(money)
-        cells, chances = [], []
-        for rows in self.row_blocks():
-            p = np.where(self.is_open(rows), _reserve_chance(c, self.price(rows)), 0.0)
-            at = np.flatnonzero(self.rng.random(p.shape) < p)
-            cells.append(rows[0] * self.shape[1] + at)
-            chances.append(p.ravel()[at])
-        chosen, chance = np.concatenate(cells), np.concatenate(chances)
-        order = self.rng.permutation(len(chosen))
-        bill = np.cumsum(self.price_of(chosen[order]))
-        most = min(OVERDRAWN * money, self.left)
-        order = np.sort(order[: int(np.searchsorted(bill, most, side="right"))])
-        chosen, chance = chosen[order], chance[order]
-        if not len(chosen):
-            return
-        i, j = np.divmod(chosen, self.shape[1])
-        answers = yield Batch(i, j, arm=np.full(len(chosen), "reserve"), probability=chance)
-        self.spent += float(self.price_of(chosen).sum())
-        good = ~np.isnan(answers)
-        self.taken = np.sort(np.r_[self.taken, chosen[~good]])
-        self.hidden, self.hidden_chance = chosen[good], chance[good]
-        self.hidden_values = np.array(answers)[good]
-
-    def _reserve_constant(self, money: float) -> float:
-        """Return the c at which a reserve is expected to cost `money`, by bisection."""
-        low, high = 0.0, 1.0
-        while self._expected(high) < money and high < 1e300:
-            high *= 4.0
-        for _ in range(100):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._expected(middle) < money else (low, middle)
-        return high
-
-    def _expected(self, c: float) -> float:
-        """Return what a reserve with this constant is expected to cost."""
-        total = 0.0
-        for rows in self.row_blocks():
-            price = self.price(rows)
-            total += float((_reserve_chance(c, price) * price * self.is_open(rows)).sum())
-        return total
-
-    def first_cells(self, per_line: int = 2) -> Indices:
-        """Return a few cells of every row and column, from the cheapest tenth of each, for at most half the money."""
+        money = self.starting_money()
+        if money < self.cheapest():
+            return _none()
         m, n = self.shape
+        by_row = np.bincount(self.taken // n, minlength=m)
+        by_col = np.bincount(self.taken % n, minlength=n)
         chosen: list[int] = []
-        col_counts = np.zeros(n, np.int64)
-        for i in self.rng.permutation(m):
+        for i in self.rng.permutation(np.flatnonzero(by_row < PER_LINE)):
             row = np.array([i])
             places = np.flatnonzero(self.is_open(row)[0])
-            for j in self.cheap(places, self.price(row)[0], per_line):
+            for j in self.cheap(places, self.price(row)[0], PER_LINE - int(by_row[i])):
                 chosen.append(int(i) * n + int(j))
-                col_counts[j] += 1
-        have = set(chosen)
-        every = np.arange(m)
-        for j in np.flatnonzero(col_counts < per_line):
-            cells = every * n + j
-            free = ~np.isin(cells, self.taken) & np.array([c not in have for c in cells.tolist()])
-            if self.available is not None:
-                free &= self.available[:, j]
-            price = self.prices.of("entry", every, np.full(m, j))
-            few = self.cheap(np.flatnonzero(free), price, per_line - int(col_counts[j]))
+                by_col[j] += 1
+        for j in np.flatnonzero(by_col < PER_LINE):
+            places = self._open_in_column(int(j), chosen)
+            price = self.prices.of("entry", np.arange(m), np.full(m, j))
+            few = self.cheap(places, price, PER_LINE - int(by_col[j]))
             chosen += [int(i) * n + int(j) for i in few]
         cells = self.rng.permutation(np.array(chosen, np.int64))
-        if not len(cells):
-            return cells
-        return np.asarray(cells[np.cumsum(self.price_of(cells)) <= 0.5 * self.left])
+        return np.asarray(cells[np.cumsum(self.price_of(cells)) <= money])
+
+    def _open_in_column(self, j: int, chosen: list[int]) -> Indices:
+        """Return the rows whose cell in column j may be bought and was not chosen."""
+        m, n = self.shape
+        if self.col_open is not None and not self.col_open[j]:
+            return _none()
+        cells = np.arange(m) * n + j
+        free = ~np.isin(cells, self.taken) & ~np.isin(cells, chosen)
+        if self.available is not None:
+            free &= self.available[:, j]
+        if self.row_open is not None:
+            free &= self.row_open
+        return np.flatnonzero(free)
 
     def cheap(self, places: Indices, price: Array, count: int) -> Indices:
         """Return so many of a line's places at random, from the cheapest tenth where prices differ."""
@@ -299,16 +349,6 @@ class Purchase:
             few = few[: max(count, -(-len(few) // CHEAPEST))]
         return np.asarray(self.rng.choice(few, size=count, replace=False))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the state as arrays, for a checkpoint."""
-        return {name: getattr(self, name) for name in NAMES} | {"spent": np.array(self.spent)}
-
-    def restore(self, arrays: Any) -> None:
-        """Take back the state that :meth:`arrays` gave."""
-        for name in NAMES:
-            setattr(self, name, arrays[name].copy())
-        self.spent = float(arrays["spent"])
-
 
 def _among(ordered: Indices, cells: Indices) -> tuple[NDArray[np.bool_], Indices]:
     """Tell which cells are in an ordered list, and return their places in it."""
@@ -318,18 +358,19 @@ def _among(ordered: Indices, cells: Indices) -> tuple[NDArray[np.bool_], Indices
     return ordered[at] == cells, at
 
 
-def _reserve_chance(c: float, price: Array) -> Array:
-    return np.minimum(RESERVED, c / np.sqrt(price))
+def _cost_of(table: History, arm: str) -> float:
+    return float(np.nansum(table.price[table.arm == arm]))
 
 
-def check_purchase(
+def see_purchase(
     shape: tuple[int, int],
     prices: Prices | None,
     budget: float,
     available: Any,
     rng: np.random.Generator,
+    situation: Situation,
 ) -> Purchase:
-    """Return a new purchase, or refuse its parameters."""
+    """Return a purchase as a step sees it, or refuse its parameters."""
     if len(tuple(shape)) != 2 or min(shape) < 1:
         raise ParameterError(f"shape must be two numbers above 0, got {shape}")
     if budget is None or not (np.isfinite(budget) and budget >= 0):
@@ -343,4 +384,7 @@ def check_purchase(
             )
         if not mask.any():
             raise DataError("available allows no cell to be bought; allow some")
-    return Purchase((int(shape[0]), int(shape[1])), prices or Prices(), float(budget), mask, rng)
+    size = (int(shape[0]), int(shape[1]))
+    found = Purchase(size, prices or Prices(), float(budget), mask, rng)
+    found.see(situation)
+    return found

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from entrywise.active.cells.calibration import gains_of
 from entrywise.active.cells.purchase import Purchase
-from entrywise.linalg.gain import Gains, leverage
+from entrywise.linalg.gain import leverage
 from entrywise.passive.alternating_least_squares import alternating_least_squares
 from entrywise.results import LowRank
 from entrywise.results.posterior import design
@@ -25,26 +26,28 @@ EMPTY = (
 Blocks = Iterator[tuple[Indices, Array]]  # rows, and a score of each of their cells
 
 
-def pick_by_rule(rule: str, state: Purchase, fit: LowRank, money: float) -> tuple[Indices, Array]:
-    """Return (cells, probabilities) that a control would buy with `money`.
+def pick_by_rule(
+    rule: str, state: Purchase, fit: LowRank, money: float, most: int | None = None
+) -> tuple[Indices, Array]:
+    """Return (cells, probabilities) that a control would buy with `money`, at most so many.
 
     ``random`` draws with probability in proportion to 1 / price, ``uniform`` blind to prices, ``balanced`` fills the
     emptiest lines first, ``leverage`` draws by row plus column leverage of the factors per price, ``variance`` takes
     the largest posterior variance per price without updates, ``committee`` the largest spread of bootstrap fits.
     """
     if rule == "random":
-        return state.draw(None, money)
+        return state.draw(None, money, most)
     if rule == "uniform":
-        return state.draw(lambda rows: np.ones((len(rows), state.shape[1])), money)
+        return state.draw(lambda rows: np.ones((len(rows), state.shape[1])), money, most)
     if rule == "leverage":
         by_row, by_col = leverage(design(fit.left)), leverage(design(fit.right))
         return state.draw(
-            lambda rows: (by_row[rows][:, None] + by_col[None, :]) / state.price(rows), money
+            lambda rows: (by_row[rows][:, None] + by_col[None, :]) / state.price(rows), money, most
         )
     if rule == "balanced":
         return _largest(state, _emptiness(state), money, by_price=False)
     if rule == "variance":
-        gains = Gains.of(fit, state.rows, state.cols)
+        gains = gains_of(state, fit)
         return _largest(state, ((rows, variance) for rows, _, variance in gains.blocks()), money)
     return _largest(state, _dispute(state, max(fit.rank, 1)), money)
 
@@ -52,8 +55,8 @@ def pick_by_rule(rule: str, state: Purchase, fit: LowRank, money: float) -> tupl
 def _emptiness(state: Purchase) -> Blocks:
     """Yield how empty the lines of each cell are, in random order where equally so."""
     m, n = state.shape
-    row_load = np.bincount(state.rows, minlength=m).astype(float) / n
-    col_load = np.bincount(state.cols, minlength=n).astype(float) / m
+    row_load = np.bincount(state.taken // n, minlength=m).astype(float) / n
+    col_load = np.bincount(state.taken % n, minlength=n).astype(float) / m
     noise = state.rng.random((2, max(m, n)))
     for rows in state.row_blocks():
         load = row_load[rows][:, None] + col_load[None, :]

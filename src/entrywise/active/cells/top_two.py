@@ -1,7 +1,8 @@
 """Which row has the largest mean: top-two Thompson sampling on the row means of a low-rank fit.
 
-Buying what completes the matrix best is the wrong way to find a winner. Here two candidates are drawn from the
-posterior of the row means, the leader and the best other one, and a cell of one of the two is bought.
+Buying what completes the matrix best is the wrong way to find a winner. Here two candidates are drawn from what is
+known of the row means, the leader and the best other one, and a cell of one of the two is bought. All rows read the
+columns in one random order, so their differences are paired and a winner can be named at any time.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.active.cells.calibration import calibrated, pack_fit, refit, row_means, unpack_fit
-from entrywise.active.cells.purchase import Purchase, check_purchase
-from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.queries import Asking, Checkpoint, Prices, plan
+from entrywise.active.cells.calibration import calibrated, expected_error, fitted, row_means
+from entrywise.active.cells.purchase import PER_LINE, Purchase, see_purchase
+from entrywise.active.cells.race import chances_of_best, named_winner, row_errors
+from entrywise.active.cells.reserve import column_order, missing_reserve
+from entrywise.exceptions import ParameterError
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
-DRAWS = 2000  # of all row means, to tell how often each is best: two digits
 TRIES = 4  # pairs drawn a cell wanted: rows with nothing left to buy are drawn in vain
 DRAWN_AGAIN = 20  # draws for a challenger before the leader is left out by force
 
 
-@plan(tolerates_failed=True)
+@plan(streaming=True)
 def top_two(
     shape: tuple[int, int],
     prices: Prices | None = None,
@@ -35,8 +37,8 @@ def top_two(
     batch: int | None = None,
     available: Any = None,
     rng: Seed = None,
-    resume: Checkpoint | None = None,
-) -> Asking[LowRank]:
+    situation: Situation,
+) -> Batch | LowRank:
     r"""Find the row with the largest mean by buying cells of the rows that may still be it.
 
     Parameters
@@ -45,7 +47,8 @@ def top_two(
     prices : Prices, optional
     budget : float
     confidence : float, optional
-        Stop as soon as the leader is best with this posterior probability.
+        Stop as soon as a winner may be named: a wrong one is ever named with probability at most 1 - confidence,
+        however often one looks; see :func:`~entrywise.active.cells.race.named_winner`.
     rank : int, optional
         Components of the fit that fills in what was not bought.
     reserve : float
@@ -76,68 +79,92 @@ def top_two(
     """
     if confidence is not None and not 0 < confidence < 1:
         raise ParameterError(f"confidence must be above 0 and below 1, got {confidence}")
-    state = check_purchase(shape, prices, budget, available, generator(rng))
-    size = batch or max(1, shape[0] // 2)
-    fit: LowRank | None = None
-    rounds, status = 0, "finished"
-    if resume is not None:
-        state.rng = resume.generator()
-        state.restore(resume.arrays)
-        rounds, fit = int(resume.arrays["rounds"]), unpack_fit(resume.arrays)
-    try:
-        if resume is None:
-            yield from _open(state, reserve)
-        while len(state.values):
-            fit = refit(state, fit, rank, rounds)
-            _, sure = winner(state, fit, np.random.default_rng(rounds))
-            if confidence is not None and sure >= confidence:
-                break
-            cells = challenge(state, fit, size)
-            if not len(cells):
-                break
-            yield from state.buy(cells, "challenge")
-            rounds += 1
-            arrays = state.arrays() | {"rounds": np.array(rounds)} | pack_fit(fit)
-            yield Checkpoint(arrays, state.rng)
-    except Exhausted:
-        status = "exhausted"
-    return _result(state, refit(state, fit, rank, rounds), status, rounds)
+    state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    return best_row_step(
+        state, situation, confidence=confidence, rank=rank, reserve=reserve, size=batch
+    )
+
+
+def best_row_step(
+    state: Purchase,
+    situation: Situation,
+    *,
+    confidence: float | None = None,
+    rank: int | None,
+    reserve: float,
+    size: int | None = None,
+) -> Batch | LowRank:
+    """Return what to buy next, or the answer."""
+    cells, chance = missing_reserve(state, reserve, situation.seed)
+    if len(cells):
+        return state.batch(cells, "reserve", chance)
+    columns = column_order(situation.seed, state.shape[1])
+    cells = _first_of_rows(state, columns)
+    if len(cells):
+        return state.batch(cells, "start")
+    fit, rounds = fitted(state, rank, situation.step), situation.step
+    if not len(state.values):
+        return _result(state, fit, rounds, "nothing could be bought")
+    _, sure = winner(state, fit, np.random.default_rng(rounds))
+    if confidence is not None and _named(state, columns, confidence) is not None:
+        return _result(state, fit, rounds, f"a winner is sure at {confidence:g}")
+    cells = challenge(state, fit, columns, size or max(1, state.shape[0] // 2))
+    if not len(cells):
+        return _result(state, fit, rounds, "the money left buys no further cell")
+    i, j = np.divmod(cells, state.shape[1])
+    return state.batch(
+        cells,
+        "challenge",
+        expected=fit.entries(i, j),
+        deviation=fit.deviation(i, j),
+        report={"expected_error": expected_error(state, fit, "best"), "confidence": sure},
+    )
+
+
+def standing(state: Purchase, fit: LowRank) -> tuple[Array, Array, Array]:
+    """Return mean, deviation and degrees of freedom of every row, from how far its own answers are off the fit, (m,)."""
+    mean, _ = row_means(fit, state.rows, state.cols, state.values)
+    off = state.values - fit.entries(state.rows, state.cols)
+    squares = off**2 + fit.variance(state.rows, state.cols)  # expected under the posterior
+    m, n = state.shape
+    cells = np.full(m, n) if state.available is None else state.available.sum(axis=1)
+    return mean, *row_errors(state.rows, squares, cells)
 
 
 def winner(state: Purchase, fit: LowRank, rng: np.random.Generator) -> tuple[int, float]:
-    """Return the row that is most often best under the posterior, and how often it is."""
-    mean, variance = row_means(fit, state.rows, state.cols, state.values)
-    draws = mean + np.sqrt(variance) * rng.standard_normal((DRAWS, len(mean)))
-    wins = np.bincount(draws.argmax(axis=1), minlength=len(mean))
-    return int(wins.argmax()), float(wins.max() / DRAWS)
+    """Return the row that is most probably the best, and that probability."""
+    chance = chances_of_best(*standing(state, fit), rng)
+    return int(chance.argmax()), float(chance.max())
 
 
-def _open(state: Purchase, reserve: float) -> Asking[None]:
-    """Buy the blind reserve and two cells of every row, cheap ones where prices differ."""
-    if reserve > 0:
-        yield from state.set_aside(reserve)
+def _named(state: Purchase, columns: Indices, confidence: float) -> int | None:
+    """Return the row that may be named the winner at any time, or None."""
     m, n = state.shape
+    table = np.full((m, n), np.nan)
+    table[state.rows, np.argsort(columns)[state.cols]] = state.values
+    a_pair = 2.0 * float(np.mean(state.price_of(state.rows * n + state.cols)))
+    return named_winner(table, confidence, min(n, state.budget / a_pair), n)
+
+
+def _first_of_rows(state: Purchase, columns: Indices) -> Indices:
+    """Return the first cells of every row that has fewer than two, in the common order of columns."""
+    m, n = state.shape
+    counts = np.bincount(state.taken // n, minlength=m)
     cells = []
-    for i in range(m):
-        row = np.array([i])
-        places = np.flatnonzero(state.is_open(row)[0])
-        cells += [i * n + int(j) for j in state.cheap(places, state.price(row)[0], 2)]
+    for i in np.flatnonzero(counts < PER_LINE):
+        places = columns[state.is_open(np.array([i]))[0][columns]]
+        cells += [int(i) * n + int(j) for j in places[: PER_LINE - int(counts[i])]]
     picked = state.rng.permutation(np.array(cells, np.int64))
-    if len(picked):
-        picked = picked[np.cumsum(state.price_of(picked)) <= state.left]
-    if len(picked):
-        yield from state.buy(picked, "start")
+    return np.asarray(picked[np.cumsum(state.price_of(picked)) <= state.left])
 
 
-def challenge(state: Purchase, fit: LowRank, size: int) -> Indices:
-    """Return cells of leaders and challengers drawn from the posterior of the row means."""
+def challenge(state: Purchase, fit: LowRank, columns: Indices, size: int) -> Indices:
+    """Return cells of leaders and challengers drawn from what is known of the row means, columns in the common order."""
     m, n = state.shape
-    mean, variance = row_means(fit, state.rows, state.cols, state.values)
-    deviation = np.sqrt(variance)
+    mean, deviation, _ = standing(state, fit)
     left, chosen = state.left, list[int]()
-    rows: dict[
-        int, tuple[list[int], Array]
-    ] = {}  # open cells of a row in random order, and its prices
+    # open cells of a row, the next one last, and its prices
+    rows: dict[int, tuple[list[int], Array]] = {}
     closed = np.zeros(m, bool)
     for _ in range(TRIES * size):
         if len(chosen) >= size or closed.all():
@@ -146,7 +173,7 @@ def challenge(state: Purchase, fit: LowRank, size: int) -> Indices:
         i = leader if state.rng.random() < 0.5 else challenger
         if i not in rows:
             row = np.array([i])
-            places = state.rng.permutation(np.flatnonzero(state.is_open(row)[0]))
+            places = columns[state.is_open(row)[0][columns]][::-1]
             rows[i] = places.tolist(), state.price(row)[0]
         places_left, price = rows[i]
         while places_left and price[places_left[-1]] > left + 1e-9 * state.budget:
@@ -177,15 +204,16 @@ def _two(mean: Array, deviation: Array, rng: np.random.Generator) -> tuple[int, 
     return leader, int(np.argmax(last))
 
 
-def _result(state: Purchase, fit: LowRank, status: str, rounds: int) -> LowRank:
-    found = calibrated(state, fit, status, rounds, "top-two", "best")
+def _result(state: Purchase, fit: LowRank, rounds: int, reason: str) -> LowRank:
+    found = calibrated(state, fit, rounds, "top-two", "best", reason)
     if not len(state.values):
         return replace(found, report={**found.report, "best": None, "confidence": 0.0})
     best, sure = winner(state, fit, np.random.default_rng(rounds))
     promise = Certificate(
-        "posterior probability that the best row is named",
+        "probability that the best row is named",
         sure,
-        ("the low-rank model holds", "rows are judged on these columns"),
+        ("errors of rows are independent beside what columns share",),
+        ("rows are measured on columns in one random order",),
     )
     return replace(
         found,

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.active.cells.calibration import calibrated, refit
-from entrywise.active.cells.purchase import Purchase, check_purchase
-from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.active.cells.calibration import calibrated, fitted
+from entrywise.active.cells.purchase import Purchase, see_purchase
+from entrywise.exceptions import ParameterError
 from entrywise.passive.alternating_least_squares import alternating_least_squares
-from entrywise.queries import Asking, Prices, plan
+from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -24,7 +24,7 @@ MEMBERS = 8  # factorisations in the ensemble
 SHARE = 0.9  # of the cells that each one sees
 
 
-@plan(tolerates_failed=True)
+@plan(streaming=True)
 def ucb_e(
     shape: tuple[int, int],
     prices: Prices | None = None,
@@ -37,7 +37,8 @@ def ucb_e(
     rank: int = 1,
     available: Any = None,
     rng: Seed = None,
-) -> Asking[LowRank]:
+    situation: Situation,
+) -> Batch | LowRank:
     r"""Find the row with the largest mean by upper confidence bounds.
 
     .. math:: i = \arg\max_i \hat\mu_i + \sqrt{a / T_i}
@@ -80,23 +81,19 @@ def ucb_e(
         raise ParameterError(
             f"batch and rank must be 1 or more, bonus 0 or more, warm_up in 0..1, got {batch}, {rank}, {bonus}, {warm_up}"
         )
-    state = check_purchase(shape, prices, budget, available, generator(rng))
-    status, rounds = "finished", 0
-    try:
-        if low_rank:
-            first, chance = state.draw(_alike(state), min(budget, warm_up * shape[0] * shape[1]))
-            if len(first):
-                yield from state.buy(first, "warm-up", chance)
-        while True:
-            score, spread = bounds(state, bonus, rank if low_rank else None, rounds)
-            cells = next_cells(state, score, spread, batch)
-            if not len(cells):
-                break
-            yield from state.buy(cells, "ucb-e")
-            rounds += 1
-    except Exhausted:
-        status = "exhausted"
-    found = calibrated(state, refit(state, None, rank, rounds), status, rounds, "ucb-e", "best")
+    state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    rounds = situation.step
+    if low_rank:
+        money = min(state.left, warm_up * shape[0] * shape[1] - len(state.taken))
+        first, chance = state.draw(_alike(state), money)
+        if len(first):
+            return state.batch(first, "warm-up", chance)
+    score, spread = bounds(state, bonus, rank if low_rank else None, rounds)
+    cells = next_cells(state, score, spread, batch)
+    if len(cells):
+        return state.batch(cells, "ucb-e")
+    reason = "the money left buys no further cell"
+    found = calibrated(state, fitted(state, rank, rounds), rounds, "ucb-e", "best", reason)
     means = bounds(state, 0.0, rank, rounds)[0] if low_rank else _means(state)
     best = int(np.argmax(means)) if len(state.values) else None
     return replace(found, report={**found.report, "best": best})
@@ -121,9 +118,12 @@ def bounds(
     """Return the upper bound of every row's mean, and with a `rank` the ensemble's spread of every cell."""
     if rank is not None and len(state.values) >= 2:
         return _ensemble(state, bonus, rank, seed)
-    counts = np.bincount(state.rows, minlength=state.shape[0])
-    bound = _means(state) + np.sqrt(bonus / np.maximum(counts, 1))
-    return np.where(counts > 0, bound, np.inf), None
+    m, n = state.shape
+    seen = np.bincount(state.rows, minlength=m)
+    counts = seen + np.bincount(state.out // n, minlength=m)  # what is out is looked at already
+    means = np.where(seen > 0, _means(state), 0.0)
+    bound = means + np.sqrt(bonus / np.maximum(counts, 1))
+    return np.where(seen > 0, bound, np.where(counts > 0, -np.inf, np.inf)), None
 
 
 def _ensemble(state: Purchase, bonus: float, rank: int, seed: int) -> tuple[Array, Array]:

@@ -195,9 +195,12 @@ class BanditState:
     def restore(self, kept: Checkpoint) -> None:
         """Take what :meth:`checkpoint` kept."""
         self.rng = kept.generator()
-        for names, kind in ((ARRAYS, np.array), (COUNTS, int), (NUMBERS, float)):
-            for name in names:
-                setattr(self, name, kind(kept.arrays[name]))  # type: ignore[operator]
+        for name in ARRAYS:
+            setattr(self, name, np.array(kept.arrays[name]))
+        for name in COUNTS:
+            setattr(self, name, int(kept.arrays[name]))
+        for name in NUMBERS:
+            setattr(self, name, float(kept.arrays[name]))
 
     def take(self, size: int, s: Indices, q: Indices, x_s: Array, x_q: Array) -> None:
         """Learn from the pairs (s, q) that were seen in `size` samples."""

@@ -94,7 +94,7 @@ def _theorem(state: BanditState) -> Certificate:
     """Return Theorem 7 as a certificate."""
     at, scale = state.setting, state.scale
     value = mbeg_excess(at.d, at.k, at.r, at.m, scale)
-    assumes = (f"no sample exceeds |x|^2 = {scale:g}",)
+    assumes: tuple[str, ...] = (f"no sample exceeds |x|^2 = {scale:g}",)
     if at.output != "random":
         assumes = (*assumes, "output='random'")
     return Certificate(

@@ -13,21 +13,23 @@ from dataclasses import replace
 import numpy as np
 
 from entrywise.active.subspaces.looks import SLACK, cost_of_looks, refuse_long_rounds
-from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.exceptions import ParameterError
 from entrywise.linalg.pairs import PairSums
 from entrywise.passive.partial_pca import Repair, covariance, from_covariance
-from entrywise.queries import Asking, Batch, Checkpoint, Prices, plan
+from entrywise.queries import Batch, History, Prices, Situation, plan
 from entrywise.results import Subspace
 from entrywise.types import Array, Indices, Seed, generator
 
 CHUNK = 2**21  # random numbers drawn at once
+SMALLEST = 1e-300
+TINY = 1e-200  # weight of an attribute that may not be looked at: its clock rings last
 SURPLUS, SPARE = (
     1.2,
     50,
 )  # samples drawn beyond the mean that the last money buys, where prices differ
 
 
-@plan(fresh=True, tolerates_failed=True)
+@plan(fresh=True, streaming=True)
 def subspace(
     d: int,
     prices: Prices | None = None,
@@ -41,8 +43,8 @@ def subspace(
     rounds: int = 8,
     repair: Repair = "soft",
     rng: Seed = None,
-    resume: Checkpoint | None = None,
-) -> Asking[Subspace]:
+    situation: Situation,
+) -> Batch | Subspace:
     r"""Learn the k-dimensional subspace near which samples lie by looking at a few attributes of each.
 
     .. math:: \Pr(\text{look at } i) \propto (1 - f)\, \frac{\sqrt{E x_i^2 / c_i}}{\sum_j \sqrt{E x_j^2 / c_j}} + \frac f d
@@ -71,11 +73,6 @@ def subspace(
         Of eigenvalues below zero, see :func:`entrywise.passive.partial_pca`.
     rng : int or Generator
 
-    Yields
-    ------
-    Batch
-        A round of samples: rows are running numbers of fresh samples, columns their attributes.
-
     Returns
     -------
     Subspace
@@ -83,6 +80,10 @@ def subspace(
 
     Notes
     -----
+    Rows of a batch are running numbers of fresh samples, columns their attributes. It streams: a step asks for an
+    equal part of the samples or the money, with chances from all that was told until then; samples known beforehand
+    count in the estimate, and numbers go on after theirs.
+
     The chances depend on earlier samples alone, so products are averaged over masks that do not look at
     their own values. Squares of single attributes drive the chances: on the law x = e_j, on which MBEG sees only
     zero products for d^2 / r samples (the open question of [GRES16], section 4), attribute j is found after about
@@ -107,35 +108,63 @@ def subspace(
     most = np.inf if samples is None else float(samples) * per_sample
     looks = most if budget is None else min(most, budget / float(cost.min()))
     refuse_long_rounds(looks / rounds, "rounds")
-    draws = generator(rng)
-    sums, spent, done = PairSums(d, center), 0.0, 0
-    if resume is not None:
-        sums, draws = PairSums.from_arrays(resume.arrays), resume.generator()
-        spent, done = float(resume.arrays["spent"]), int(resume.arrays["round"])
-    status = "finished"
-    try:
-        while done < rounds:
-            weights = _weights(sums, cost, floor)
-            left = None if samples is None else samples - sums.rows
-            money = None if budget is None else budget - spent
-            mean = float(weights @ cost) * per_sample
-            size = _round_size(rounds - done, left, money, mean, bool(cost.min() < cost.max()))
-            seen = _draw(size, weights, per_sample, draws)
-            price = np.cumsum(cost[seen].sum(axis=1))
-            if money is not None:
-                seen = seen[price <= money * SLACK]
-            done += 1
-            if not len(seen):
-                continue
-            new = sums.rows + np.repeat(np.arange(len(seen)), per_sample)
-            answers = yield Batch.entries(new, seen.ravel())
-            _take(sums, seen, np.array(answers))
-            spent += float(price[len(seen) - 1])
-            now = {"spent": np.array(spent), "round": np.array(done)}
-            yield Checkpoint(sums.arrays() | now, draws)
-    except Exhausted:
-        status = "exhausted"
-    return _result(sums, rank, center, repair, status)
+    asked = situation.facts[~situation.facts.known] + situation.pending
+    sums = _sums(situation.facts, d, center)
+    weights = _weights(sums, cost, floor)
+    left = None if samples is None else samples - len(np.unique(asked.rows))
+    size = _round_size(
+        _parts(rounds, left, samples, situation.left, float(np.nansum(asked.price))),
+        left,
+        situation.left,
+        mean=float(weights @ cost) * per_sample,
+        uneven=bool(cost.min() < cost.max()),
+    )
+    seen = _looks(size, weights, per_sample, generator(rng), situation)
+    if situation.left is not None:
+        seen = seen[np.cumsum(cost[seen].sum(axis=1)) <= situation.left * SLACK]
+    if not len(seen):
+        short = budget is None and (left is None or left > 0)
+        return _result(sums, rank, center, repair, "exhausted" if short else "finished")
+    first = 1 + max(asked.rows.max(initial=-1), situation.facts.rows.max(initial=-1))
+    return Batch.entries(first + np.repeat(np.arange(len(seen)), per_sample), seen.ravel())
+
+
+def _sums(facts: History, d: int, center: bool) -> PairSums:
+    """Return the sums over all samples that were seen, or seen in part."""
+    from scipy.sparse import csr_array
+
+    sums = PairSums(d, center)
+    samples, row = np.unique(facts.rows, return_inverse=True)
+    good = ~facts.failed
+    if len(samples):
+        table = (facts.values[good], (row[good], facts.cols[good]))
+        sums.add(csr_array(table, shape=(len(samples), d)))
+    return sums
+
+
+def _parts(
+    rounds: int, left: int | None, samples: int | None, money: float | None, spent: float
+) -> int:
+    """Return how many of the rounds are left: as much as is left of the samples or of the money."""
+    shares = []
+    if left is not None and samples is not None:
+        shares.append(left / samples)
+    if money is not None:
+        shares.append(money / max(money + spent, SMALLEST))
+    return max(1, round(rounds * min(shares, default=1.0)))
+
+
+def _looks(
+    size: int, weights: Array, r: int, rng: np.random.Generator, situation: Situation
+) -> Indices:
+    """Return the attributes to look at in so many new samples, shape (n, r), as far as the step may ask for them."""
+    d = len(weights)
+    may = situation.allows(np.full(d, -1), np.arange(d))
+    if situation.limit is not None:
+        size = min(size, situation.limit // r)
+    if situation.rows is not None or may.sum() < r:
+        size = 0
+    return _draw(max(size, 0), np.where(may, weights, TINY), r, rng)
 
 
 def _weights(sums: PairSums, cost: Array, floor: float) -> Array:
@@ -178,14 +207,6 @@ def _draw(n: int, weights: Array, r: int, rng: np.random.Generator) -> Indices:
         clock = rng.standard_exponential((size, d)) / weights
         seen[a : a + size] = np.sort(np.argpartition(clock, r - 1, axis=1)[:, :r], axis=1)
     return seen
-
-
-def _take(sums: PairSums, seen: Indices, answers: Array) -> None:
-    from scipy.sparse import csr_array
-
-    good = ~np.isnan(answers)
-    ptr = np.concatenate([[0], np.cumsum(good.reshape(seen.shape).sum(axis=1))])
-    sums.add(csr_array((answers[good], seen.ravel()[good], ptr), shape=(len(seen), sums.d)))
 
 
 def _result(sums: PairSums, rank: int, center: bool, repair: Repair, status: str) -> Subspace:

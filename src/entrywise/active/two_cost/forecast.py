@@ -7,15 +7,32 @@ and add it to ``FORECASTS``; its keyword arguments are those that :func:`forecas
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from entrywise.active.two_cost.risk import Problem
-from entrywise.active.two_cost.setting import Noise, read_two_cost
+from entrywise.active.two_cost.setting import Noise, TwoCost, check_ordinary, read_two_cost
 from entrywise.bounds.noisycur import Traits, budgets
 from entrywise.exceptions import ParameterError
 from entrywise.queries import Prices
+
+GAUSSIAN_MEDIAN = 0.674  # half of the entries of a standard Gaussian are larger than this in size
+COLUMNS = (
+    "rank",
+    "columns",
+    "entries",
+    "per_column",
+    "error",
+    "per_unit",
+    "budget_noisy_cur",
+    "budget_nuclear_norm",
+)
+LEGEND = (
+    "per_column: entries on each column not bought; error: root mean squared, of an entry; per_unit: by how much one more "
+    "unit of money lowers it; budget_noisy_cur and budget_nuclear_norm: budgets that the paper compares, constants one, below "
+    "the latter nuclear-norm completion has no theory. With its constants (epsilon .5, delta .05, incoherence and condition 1)"
+)
 
 
 @dataclass(frozen=True)
@@ -53,8 +70,9 @@ def forecast_noisy_cur(
     Forecast
         A row a rank: ``columns`` and ``entries`` to buy, ``per_column`` entries on each column not bought,
         ``error`` (root mean squared, of an entry), ``per_unit`` by how much one more unit of money lowers it, then
-        ``budget_noisy_cur`` and ``budget_nuclear_norm``, the budgets that the paper compares (:func:`entrywise.bounds.noisycur.budgets`). The legend
-        says what Theorem 1 asks for with its constants, of a matrix with the best traits.
+        ``budget_noisy_cur`` and ``budget_nuclear_norm``, the budgets that the paper compares
+        (:func:`entrywise.bounds.noisycur.budgets`). The legend says what Theorem 1 asks for with its constants, of a matrix
+        with the best traits.
 
     Examples
     --------
@@ -64,49 +82,73 @@ def forecast_noisy_cur(
     (3, 29, 256)
     """
     setting = read_two_cost(shape, prices, noise, budget)
+    m, n = setting.m, setting.n
+    noises = _check(setting, rank, signal)
+    column, entry = setting.mean_prices()
+    rows, asked = [], []
+    for k in _ranks(rank, min(m, n)):
+        problem = Problem(
+            m=m,
+            n=n,
+            column_price=column,
+            entry_price=entry,
+            column_variance=noises["column"] ** 2,
+            entry_variance=noises["entry"] ** 2,
+            rank=k,
+            signal=signal**2,
+        )
+        best = problem.best(budget)
+        theory = budgets(_ideal(problem, signal), Prices(column=column, entry=entry), noise=noises)
+        about = (
+            best.per_column,
+            best.error,
+            problem.marginal(budget),
+            theory["noisy_cur"],
+            theory["nuclear_norm"],
+        )
+        asked.append(f"{theory['theorem']:.3g} (rank {k})")
+        rows.append((k, best.columns, best.cells, *map(_rounded, about)))
+    return Forecast(
+        COLUMNS,
+        tuple(rows),
+        f"a matrix of the given rank with Gaussian factors, entries {signal:g} (standard deviation) about the mean of their "
+        "row, fitted with both noises known",
+        f"{LEGEND} Theorem 1 asks for {', '.join(asked)}; all entries cost {m * n * entry:.3g}",
+    )
+
+
+def _check(setting: TwoCost, rank: int | None, signal: float) -> dict[str, float]:
+    """Return both noises, or refuse what cannot be forecast."""
     if setting.column_noise is None or setting.entry_noise is None:
         raise ParameterError("a forecast must know both noises; give noise of column and of entry")
     if not (math.isfinite(signal) and signal > 0):
         raise ParameterError(f"signal of a forecast must be finite and above 0, got {signal}")
-    m, n = setting.m, setting.n
-    if rank is not None and not 1 <= rank <= min(m, n):
-        raise ParameterError(f"rank of a forecast must be in 1..{min(m, n)}, got {rank}")
-    column, entry = setting.mean_prices()
-    rows, asked = [], []
-    for k in (rank,) if rank is not None else tuple(k for k in (2, 4, 8) if k <= min(m, n)) or (1,):
-        problem = Problem(
-            m, n, column, entry, setting.column_noise**2, setting.entry_noise**2, k, signal**2
-        )
-        best = problem.best(budget)
-        ideal = Traits(
-            m, n, k, 1.0, 1.0, 0.674 * signal, m * n * signal**2, signal * math.sqrt(m * n / k)
-        )
-        noises = {"column": setting.column_noise, "entry": setting.entry_noise}
-        theory = budgets(ideal, Prices(column=column, entry=entry), noise=noises)
-        orders = theory["noisy_cur"], theory["nuclear_norm"]
-        about = (
-            _rounded(x) for x in (best.per_column, best.error, problem.marginal(budget), *orders)
-        )
-        asked.append(f"{theory['theorem']:.3g} (rank {k})")
-        rows.append((k, best.columns, best.cells, *about))
-    return Forecast(
-        (
-            "rank",
-            "columns",
-            "entries",
-            "per_column",
-            "error",
-            "per_unit",
-            "budget_noisy_cur",
-            "budget_nuclear_norm",
-        ),
-        tuple(rows),
-        f"a matrix of the given rank with Gaussian factors, entries {signal:g} (standard deviation) about the mean of their "
-        "row, fitted with both noises known",
-        "per_column: entries on each column not bought; error: root mean squared, of an entry; per_unit: by how much one "
-        "more unit of money lowers it; budget_noisy_cur and budget_nuclear_norm: budgets that the paper compares, constants one, below the latter "
-        "nuclear-norm completion has no theory. With its constants (epsilon .5, delta .05, incoherence and condition 1) "
-        f"Theorem 1 asks for {', '.join(asked)}; all entries cost {m * n * entry:.3g}",
+    check_ordinary(signal, "signal of a forecast", "count the answers in another unit")
+    full = min(setting.m, setting.n)
+    if rank is not None and not 1 <= rank <= full:
+        raise ParameterError(f"rank of a forecast must be in 1..{full}, got {rank}")
+    return {"column": setting.column_noise, "entry": setting.entry_noise}
+
+
+def _ranks(rank: int | None, most: int) -> tuple[int, ...]:
+    """Return the ranks that get a row: the one given, else those of 2, 4 and 8 that there may be."""
+    if rank is not None:
+        return (rank,)
+    return tuple(k for k in (2, 4, 8) if k <= most) or (1,)
+
+
+def _ideal(problem: Problem, signal: float) -> Traits:
+    """Return the best traits that a matrix of this rank and signal may have for Theorem 1."""
+    m, n, k = problem.m, problem.n, problem.rank
+    return Traits(
+        m=m,
+        n=n,
+        rank=k,
+        incoherence=1.0,
+        condition=1.0,
+        density=GAUSSIAN_MEDIAN * signal,
+        norm2=m * n * signal**2,
+        smallest=signal * math.sqrt(m * n / k),
     )
 
 
@@ -122,11 +164,5 @@ def forecast(plan: str, **setting: Any) -> Forecast:
     """Return the forecast for the plan called `plan`; see :data:`FORECASTS` for those that have one."""
     name = plan.replace("_", "-")
     if name not in FORECASTS:
-        raise ParameterError(
-            f"there is a forecast for {_listed(tuple(FORECASTS))}, not for {plan!r}"
-        )
+        raise ParameterError(f"there is a forecast for {', '.join(FORECASTS)}, not for {plan!r}")
     return FORECASTS[name](**setting)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)

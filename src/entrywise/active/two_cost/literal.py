@@ -193,7 +193,7 @@ def _certified(found: LowRank, setting: TwoCost) -> LowRank:
     if setting.m * setting.n > TRAITS_LIMIT:
         return found
     A = found.to_dense()
-    unit = unit_of(A, found.left)
+    unit = unit_of(A, found.left, setting.column_noise, setting.entry_noise)
     noise = {"column": setting.column_noise / unit, "entry": setting.entry_noise / unit}
     rank = estimate_rank(in_unit(found.left, unit), noise["column"])[0]
     report = found.report

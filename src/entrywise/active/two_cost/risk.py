@@ -162,7 +162,8 @@ class Problem:
         scatter = min(SCATTER / math.sqrt(self.m * self.n), MOST_SCATTER)
         more = BIAS + np.array([-1.0, 0.0, 1.0]) * scatter
         each = np.add.outer(ranks.values, more).ravel()
-        risks = self.risks(d, left - (d - at_least) * self.column_price, each)
+        rest = np.asarray(left - (d - at_least) * self.column_price, dtype=np.float64)
+        risks = self.risks(d, rest, each)
         risks = risks.reshape(len(ranks.values), len(more), len(d)).mean(axis=1)
         mean = ranks.weights @ np.log(np.maximum(risks, TINY))
         columns = int(d[mean.argmin()])

@@ -198,7 +198,7 @@ def fit_full(
     if isinstance(start, CrowdFit) and not start.coin:
         first, strength = start.counts, start.strength
     else:
-        first = _table_counts(answers, q)
+        first = table_counts(answers, q)
         pooled = first.sum(axis=0) + 0.1  # (answer, truth)
         strength = POOLED * pooled / pooled.sum(axis=0)
     x = np.concatenate([first.ravel(), _totals(q), np.log(strength).ravel()])
@@ -270,7 +270,8 @@ def coin_counts(answers: CrowdAnswers, q: Array) -> Array:
     return hits
 
 
-def _table_counts(answers: CrowdAnswers, q: Array) -> Array:
+def table_counts(answers: CrowdAnswers, q: Array) -> Array:
+    """Expected counts of (answer, truth) of each worker, shape (W, k, k)."""
     from entrywise.linalg import _jit_crowd as jit
 
     k = q.shape[1]

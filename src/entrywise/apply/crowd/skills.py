@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,62 +10,80 @@ from numpy.typing import NDArray
 
 from entrywise.apply.crowd.agreement import Skills
 from entrywise.apply.crowd.answers import CrowdAnswers
-from entrywise.apply.crowd.dawid_skene import CrowdFit, fit_coin
+from entrywise.apply.crowd.choice import TABLE_LIMIT
+from entrywise.apply.crowd.dawid_skene import CrowdFit, coin_counts, fit_coin, table_counts
 from entrywise.apply.names import Names
 from entrywise.types import Array
 
 FIRM = 5.0  # most answers that the crowd's common law may weigh in a worker's skill
+COMMON = 0.5  # of the items' doubt that a worker may share with all others, as a deviation: ten public sets
 SURE = 1.96  # deviations of the interval that decides a worker's kind
 
 
-def skills_of(
-    answers: CrowdAnswers, fit: CrowdFit, right: Array, rank_one: Skills
-) -> tuple[Array, Array]:
-    """Mean and deviation of each worker's skill, its own answers judged by the others'."""
-    from entrywise.linalg import _jit_crowd as jit
+@dataclass(frozen=True)
+class WorkerSkills:
+    """Chance of a right answer, and how far answers follow the truth, each with its deviation, shapes (W,)."""
 
+    skill: Array
+    deviation: Array
+    informed: Array
+    spread: Array
+
+
+def skills_of(answers: CrowdAnswers, fit: CrowdFit, q: Array, rank_one: Skills) -> WorkerSkills:
+    r"""Return the skills by the posterior `q` of the items, as far as it can be trusted.
+
+    A worker's skill is the share of its answers expected to be right, drawn to the crowd's by a few answers. It varies with
+    the answers it did not give, with the doubt about each item, and with what all workers get wrong together,
+    half of the mean doubt of its items: that does not fall with their number.
+    """
     W, k = len(answers.workers), len(answers.classes)
+    given = answers.per_worker
     prior = fit.strength
     if fit.model != "one-coin":
         prior = fit_coin(answers, fit.q, shares=fit.shares, most=5).strength
     prior = prior * min(1.0, FIRM / float(prior.sum()))
-    first, order = answers.by_worker
-    size = np.diff(answers.start)
-    if size.min() < 2:  # an item's only answer is judged by nobody
-        several = size[answers.item[order]] > 1
-        first, order = np.r_[0, np.cumsum(several)][first], order[several]
-    mean, deviation = np.empty(W), np.empty(W)
-    a, b = (max(float(x), 1.0) for x in prior)
-    jit.skill_moments(first, right[order], 1.0 / (k - 1.0), a, b, mean, deviation)
+    right = coin_counts(answers, q)
+    skill = (right + prior[0]) / (given + prior.sum())
+    chance = q[answers.item, answers.label]
+    doubt = np.bincount(answers.worker, chance * (1.0 - chance), W) / given**2
+    shared = COMMON * np.bincount(answers.worker, 1.0 - q.max(axis=1)[answers.item], W) / given
+    variance = skill * (1.0 - skill) / (given + prior.sum()) + doubt + shared**2
+    informed, spread = _informed(answers, q, right)
+    spread = np.sqrt(spread**2 + (k / (k - 1.0) * shared) ** 2)
     unknown = ~rank_one.determined
-    mean[unknown], deviation[unknown] = np.nan, np.nan
-    return mean, deviation
+    told = (skill, np.sqrt(variance), informed, spread)
+    return WorkerSkills(*(np.where(unknown, np.nan, x) for x in told))
 
 
-def informed_by(
-    answers: CrowdAnswers, fit: CrowdFit, skill: Array, deviation: Array
-) -> tuple[Array, Array]:
-    """How far answers follow the truth, all classes alike, and its deviation."""
-    k = len(answers.classes)
-    if fit.coin:
-        return (k * skill - 1.0) / (k - 1.0), k * deviation / (k - 1.0)
-    N = fit.counts + fit.strength
-    total = N.sum(axis=1)  # (W, truth)
+def _informed(answers: CrowdAnswers, q: Array, right: Array) -> tuple[Array, Array]:
+    """How far answers follow the truth, all classes alike, and its deviation, by the worker's own answers alone."""
+    W, k = len(answers.workers), len(answers.classes)
+    given = answers.per_worker
+    if W * k * k > TABLE_LIMIT:
+        p = (right + 1.0 / k) / (given + 1.0)
+        spread = np.sqrt(p * (1.0 - p) / (given + 2.0))
+        return (k * p - 1.0) / (k - 1.0), k * spread / (k - 1.0)
+    N = table_counts(answers, q) + 1.0 / k  # (W, answer, truth), an answer of every class by chance
+    total = N.sum(axis=1)
     p = np.einsum("wcc->wc", N) / total
-    informed = (p.sum(axis=1) - 1.0) / (k - 1.0)
-    spread = np.sqrt((p * (1.0 - p) / (total + 1.0)).sum(axis=1)) / (k - 1.0)
-    unknown = np.isnan(skill)
-    return np.where(unknown, np.nan, informed), np.where(unknown, np.nan, spread)
+    spread = np.sqrt((p * (1.0 - p) / (total + 1.0)).sum(axis=1))
+    return (p.sum(axis=1) - 1.0) / (k - 1.0), spread / (k - 1.0)
 
 
-def kinds_of(
-    informed: Array, spread: Array, answers: CrowdAnswers, unknown: NDArray[np.bool_]
-) -> Names:
-    """What each worker is, by the interval of how far its answers follow the truth."""
-    low, high = informed - SURE * spread, informed + SURE * spread
+def kinds_of(found: WorkerSkills, answers: CrowdAnswers) -> Names:
+    """What each worker is, by the interval of how far its answers follow the truth.
+
+    ``reliable``: above 0 for sure. ``adversarial``: below 0 for sure. ``coin``: it may be 0, and is below the crowd's mean
+    for sure. Else ``unclear``.
+    """
+    unknown = np.isnan(found.skill)
+    low = found.informed - SURE * found.spread
+    high = found.informed + SURE * found.spread
     given = np.where(unknown, 0.0, answers.per_worker)
-    usual = float((np.where(unknown, 0.0, informed) * given).sum() / max(given.sum(), 1.0))
-    kinds: NDArray[Any] = np.full(len(informed), "unclear", "<U14")
+    total = float((np.where(unknown, 0.0, found.informed) * given).sum())
+    usual = total / max(float(given.sum()), 1.0)
+    kinds: NDArray[Any] = np.full(len(low), "unclear", "<U14")
     kinds[(low <= 0) & (high < max(usual, 0.0))] = "coin"
     kinds[low > 0] = "reliable"
     kinds[high < 0] = "adversarial"

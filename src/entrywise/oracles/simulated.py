@@ -1,12 +1,7 @@
-"""Who answers: a matrix, a function, a kernel, a coin, two instruments, a stream.
-
-An oracle is anything called with a :class:`~entrywise.queries.Batch` that returns one float64 a
-position. Those here count what they were asked (``spent`` positions, ``calls`` batches).
-"""
+"""Oracles that know the answers: a matrix, a kernel, a coin, two instruments, a stream."""
 
 from __future__ import annotations
 
-import abc
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -15,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
+from entrywise.oracles.oracle import CountingOracle
 from entrywise.queries import Batch
 from entrywise.results import Matrix
 from entrywise.types import Array, Indices, Seed
 
-Oracle = Callable[[Batch], Array]
 KERNELS = (
     "rbf",
     "laplacian",
@@ -31,24 +26,6 @@ KERNELS = (
     "additive_chi2",
     "sigmoid",
 )
-
-
-class _Counting(abc.ABC):
-    """Counts what was asked."""
-
-    def __init__(self) -> None:
-        self.spent = 0
-        self.calls = 0
-
-    def __call__(self, batch: Batch) -> Array:
-        answers = self.answer(batch)
-        self.spent += len(batch)
-        self.calls += 1
-        return answers
-
-    @abc.abstractmethod
-    def answer(self, batch: Batch) -> Array:
-        """Return one number a position."""
 
 
 def _dense(matrix: Any) -> Array | Matrix:
@@ -71,7 +48,7 @@ def _look_up(A: Array | Matrix, rows: Indices, cols: Indices) -> Array:
     return A[rows, cols]
 
 
-class MatrixOracle(_Counting):
+class MatrixOracle(CountingOracle):
     """Answers from a matrix (an array, or a factored result that is never made dense).
 
     >>> oracle = MatrixOracle([[1.0, 2.0], [3.0, 4.0]])
@@ -93,25 +70,7 @@ class MatrixOracle(_Counting):
         )
 
 
-class FunctionOracle(_Counting):
-    """Answers by calling ``f(i, j)``, or ``f(rows, cols)`` on arrays with ``vectorized=True``."""
-
-    def __init__(self, f: Callable[..., Any], vectorized: bool = False) -> None:
-        super().__init__()
-        self.f = f
-        self.vectorized = vectorized
-
-    def answer(self, batch: Batch) -> Array:
-        """Return what the function says, None standing for a failed measurement."""
-        if self.vectorized:
-            return np.asarray(self.f(batch.rows, batch.cols), dtype=np.float64)
-        found = [self.f(int(i), int(j)) for i, j in zip(batch.rows, batch.cols, strict=True)]
-        if any(x is None for x in found):
-            return np.array(found, dtype=object)
-        return np.array(found, dtype=np.float64)
-
-
-class KernelOracle(_Counting):
+class KernelOracle(CountingOracle):
     """Answers kernel evaluations of points, whole columns at once where a batch asks for them.
 
     Parameters
@@ -223,7 +182,7 @@ def _whole(X: Array, index: Indices) -> Array:
     return X if len(index) == len(X) and index[0] == 0 and np.all(np.diff(index) == 1) else X[index]
 
 
-class BernoulliOracle(_Counting):
+class BernoulliOracle(CountingOracle):
     """Answers 0 or 1 by a coin whose chance of 1 is the entry of `matrix`, afresh each time."""
 
     def __init__(self, matrix: ArrayLike | Matrix, rng: Seed = None) -> None:
@@ -237,7 +196,7 @@ class BernoulliOracle(_Counting):
         return (self._rng.random(len(batch)) < chance).astype(np.float64)
 
 
-class TwoCostOracle(_Counting):
+class TwoCostOracle(CountingOracle):
     """Answers by instruments of different noise: mode ``entry``, mode ``column``, and ``row`` where its noise is given."""
 
     def __init__(
@@ -266,7 +225,7 @@ class TwoCostOracle(_Counting):
         return found + self.noise[batch.mode] * self._rng.standard_normal(len(batch))
 
 
-class StreamOracle(_Counting):
+class StreamOracle(CountingOracle):
     """Answers attributes of fresh samples: row t is the t-th sample of a stream of vectors.
 
     Only samples that are asked for are drawn, in order; a sample stays available until a later one

@@ -1,0 +1,101 @@
+"""The blind reserve: cells drawn before anything is known, hidden from the fit and from the rule.
+
+A cell is in the reserve when a number that belongs to it for good, u(seed, row, col), lies below its
+chance. A study that grows raises the chances or adds cells; what was in the reserve stays in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from entrywise.active.cells.purchase import Purchase
+from entrywise.types import Array, Indices
+
+RESERVED = 0.2  # largest chance of a cell to be in the reserve: the rest must stay for the rule
+OVERDRAWN = 1.2  # times its money that the reserve, which is drawn by chance, may cost
+NOTHING = (np.zeros(0, np.int64), np.zeros(0))
+
+
+def uniform_of(seed: int, rows: Indices, cols: Indices) -> Array:
+    """Return a number in 0..1 for each cell, the same whatever the size of the matrix and the step.
+
+    Three rounds of the finalizer of SplitMix64 over the seed, the row and the column.
+    """
+    state = np.full(np.shape(rows), seed % 2**64, np.uint64)
+    for word in (np.zeros(np.shape(rows), np.uint64), rows, cols):
+        state = _mixed(state ^ np.asarray(word).astype(np.uint64))
+    return np.asarray((state >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def column_order(seed: int, count: int) -> Indices:
+    """Return columns in a random order of their own; columns that come later do not change the order of the others."""
+    columns = np.arange(count)
+    return np.argsort(uniform_of(seed, np.full(count, -1), columns), kind="stable")
+
+
+def _mixed(z: np.typing.NDArray[np.uint64]) -> np.typing.NDArray[np.uint64]:
+    """Return the words scrambled (Steele, Lea, Flood 2014)."""
+    z = z + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def reserve_cells(state: Purchase, share: float, seed: int) -> tuple[Indices, Array]:
+    """Return the cells of a reserve for a `share` of the budget, and their chances min(.2, c / sqrt(price)).
+
+    Of all powers of the price this one makes the reserve worth most equally weighted cells for its
+    money: with chances c p^-a that is N^2 money / (sum p^a sum p^(1-a)), largest at a = 1/2
+    (Cauchy-Schwarz). Cells known beforehand are no part of it. Where chance drew too dear a reserve,
+    the cells are kept whose numbers lie deepest below their chances.
+    """
+    money = share * state.budget
+    if money <= 0:
+        return NOTHING
+    c = _constant(state, money)
+    cells, chances, depths = [], [], []
+    for rows in state.row_blocks():
+        p = np.where(state.may_be_reserve(rows), _chance(c, state.price(rows)), 0.0).ravel()
+        i, j = np.repeat(rows, state.shape[1]), np.tile(np.arange(state.shape[1]), len(rows))
+        u = uniform_of(seed, i, j)
+        at = np.flatnonzero(u < p)
+        cells.append(rows[0] * state.shape[1] + at)
+        chances.append(p[at])
+        depths.append(u[at] / p[at])
+    chosen, chance = np.concatenate(cells), np.concatenate(chances)
+    order = np.argsort(np.concatenate(depths), kind="stable")
+    bill = np.cumsum(state.price_of(chosen[order]))
+    paid = np.sort(order[: int(np.searchsorted(bill, OVERDRAWN * money, side="right"))])
+    return chosen[paid], chance[paid]
+
+
+def _chance(c: float, price: Array) -> Array:
+    return np.minimum(RESERVED, c / np.sqrt(price))
+
+
+def _constant(state: Purchase, money: float) -> float:
+    """Return the c at which a reserve is expected to cost `money`.
+
+    With prices in order, the cheapest k cells are capped: the cost is .2 sum_{i <= k} p_i + c sum_{i > k} sqrt(p_i).
+    """
+    blocks = [state.price(rows)[state.may_be_reserve(rows)] for rows in state.row_blocks()]
+    price = np.sort(np.concatenate(blocks))
+    if not len(price):
+        return 0.0
+    roots = np.sqrt(price)
+    capped = RESERVED * np.r_[0.0, np.cumsum(price)[:-1]]
+    rest = np.cumsum(roots[::-1])[::-1]
+    c = (money - capped) / rest  # when the cells before each are capped
+    fits = np.flatnonzero(c <= RESERVED * roots)
+    return float(c[fits[0]]) if len(fits) else float(RESERVED * roots[-1])
+
+
+def missing_reserve(state: Purchase, share: float, seed: int) -> tuple[Indices, Array]:
+    """Return the cells of the reserve that nobody was asked for yet, as many as the money pays, and their chances."""
+    if share <= 0:
+        return NOTHING
+    cells, chance = reserve_cells(state, share, seed)
+    new = ~np.isin(cells, state.asked) & state.may_ask(cells)
+    cells, chance = cells[new], chance[new]
+    paid = np.cumsum(state.price_of(cells)) <= state.left
+    return cells[paid], chance[paid]

@@ -1,0 +1,79 @@
+"""Whether a study is in order: the database, the ledger against the log, the plan against its steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from entrywise.exceptions import StoreError
+from entrywise.study.records import Record
+from entrywise.study.schema import facts, pending, questions
+from entrywise.study.steps import Refused, Steps
+from entrywise.study.store import Store
+
+
+def check(store: Store, record: Record, steps: Steps) -> dict[str, Any]:
+    """Return what was found to be in order; raise where something is not."""
+    found = {"database": _integrity(store)}
+    found |= _ledger(store, record)
+    try:
+        found["steps"] = steps.verify(record)
+    except Refused as refused:
+        raise StoreError(f"step {refused.step} of {record.name!r}: {refused}") from refused.error
+    return found
+
+
+def _integrity(store: Store) -> str:
+    """Ask SQLite whether its file is sound; a server looks after its own."""
+    if not store.database.sqlite:
+        return "a server's"
+    words = store.database.read(
+        lambda c: c.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+    )
+    if words != ["ok"]:
+        raise StoreError(
+            f"{store.database.title} is damaged: {words[0]}; go back to a backup, or export what can be read"
+        )
+    return "sound"
+
+
+def _ledger(store: Store, record: Record) -> dict[str, Any]:
+    """Hold the counters of the study's row against its questions and facts."""
+    f, p, q = facts.c, pending.c, questions.c
+
+    def count(connection: Connection) -> tuple[list[float], list[Any], int, int]:
+        charged = sa.select(f.charged).where(f.study == record.id, f.charged != 0)
+        waiting = sa.select(p.price, p.leased_until).where(p.study == record.id)
+        asked = sa.select(sa.func.count()).where(q.study == record.id, q.batch >= 0)
+        given = sa.select(sa.func.count()).where(q.study == record.id, q.batch < 0)
+        return (
+            list(connection.execute(charged).scalars()),
+            list(connection.execute(waiting).all()),
+            int(connection.execute(asked).scalar_one()),
+            int(connection.execute(given).scalar_one()),
+        )
+
+    charged, waiting, asked, given = store.database.read_whole(count)
+    spent = math.fsum(charged)
+    held = math.fsum(price for price, until in waiting if until >= 0)
+    withdrawn = sum(until < 0 for _, until in waiting)
+    for what, says, is_ in (
+        ("money", record.committed, spent + held),
+        ("questions", record.asked, asked),
+        ("known entries", record.given, given),
+        ("withdrawn questions", record.withdrawn, withdrawn),
+    ):
+        if not math.isclose(says, is_, rel_tol=1e-9, abs_tol=1e-9) and not (
+            what == "money" and record.parent is not None and says > is_
+        ):
+            raise StoreError(
+                f"study {record.name!r} counts {says:g} {what}, its log {is_:g}; go back to a backup"
+            )
+    if record.total is not None and spent + held > record.total * (1 + 1e-9):
+        raise StoreError(
+            f"study {record.name!r} spent or holds {spent + held:g} of {record.total:g}"
+        )
+    return {"spent": spent, "held": held, "questions": asked, "answers": asked - len(waiting)}

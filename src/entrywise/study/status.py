@@ -1,0 +1,331 @@
+"""Where a study stands and what happened in it, for people. Reading it runs no plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from entrywise import fragments
+from entrywise.study.entries import Labels, title
+from entrywise.study.records import Record
+from entrywise.study.schema import FREE, epochs, facts, pending, questions, steps, wants
+from entrywise.study.store import Store
+
+IMPLAUSIBLE = 6.0  # standard deviations of what was expected: a slip of the pen, not of the model
+_SHOWN = 20  # at most so many entries are named
+
+
+def held(store: Store, record: Record) -> dict[str, Any]:
+    """Return how many questions wait, are out and failed, what they cost, and who holds them since when."""
+    p = pending.c
+    here = (p.study == record.id, FREE)
+
+    def count(connection: Connection) -> dict[str, Any]:
+        now = store.database.now(connection)
+        out = sa.case((p.leased_until > now, 1), else_=0)
+        price = sa.case((p.leased_until > now, p.price), else_=0.0)
+        sums = [sa.func.count(), sa.func.sum(out), sa.func.sum(p.price), sa.func.sum(price)]
+        total = connection.execute(sa.select(*sums).where(*here)).one()
+        workers = connection.execute(
+            sa.select(
+                p.worker,
+                sa.func.count(),
+                sa.func.min(p.leased_at),
+                sa.func.max(p.leased_until),
+            )
+            .where(*here, p.leased_until > now)
+            .group_by(p.worker)
+            .order_by(p.worker)
+        ).all()
+        failed = connection.execute(
+            sa.select(p.batch, p.position, p.row, p.col)
+            .where(*here, p.failed.is_(True))
+            .order_by(p.batch, p.position)
+            .limit(_SHOWN)
+        ).all()
+        return {
+            "open": int(total[0]),
+            "leased": int(total[1] or 0),
+            "reserved": float(total[2] or 0.0),
+            "out": float(total[3] or 0.0),
+            "workers": [
+                {"worker": w, "holds": int(n), "since": since, "until": float(until)}
+                for w, n, since, until in workers
+            ],
+            "failed": [tuple(map(int, row)) for row in failed],
+        }
+
+    return store.database.read(count)
+
+
+def money(record: Record, reserved: float) -> dict[str, Any]:
+    """Return what was spent, is reserved for open questions, and is left."""
+    return {
+        "spent": record.committed - reserved,
+        "reserved": reserved,
+        "budget": record.budget,
+        "left": record.left,
+        "currency": record.currency,
+    }
+
+
+def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
+    """Return where a study stands."""
+    now = held(store, record)
+    failed = [
+        f"{title((batch, position))} {labels.name(row, col)}"
+        for batch, position, row, col in now["failed"]
+    ]
+    trouble = record.trouble
+    if trouble is None and failed and record.state == "open":
+        trouble = (
+            f"measurements failed, and {record.plan} cannot do without them: "
+            f"{', '.join(failed)}; measure them again"
+        )
+    reports = _reports(store, record)
+    about = {
+        "name": record.name,
+        "plan": record.plan,
+        "params": dict(record.params),
+        "seed": record.seed,
+        "state": record.state,
+        "reason": record.reason,
+        "epoch": record.epoch,
+        "batch": max(record.next_step - 1 - (record.state in ("finished", "exhausted")), 0),
+        "batches": record.next_step - (record.state in ("finished", "exhausted")),
+        "answered": record.asked - record.withdrawn - now["open"],
+        "known": record.given,
+        "withdrawn": record.withdrawn,
+        "open": now["open"],
+        "leased": now["leased"],
+        "free": now["open"] - now["leased"],
+        "workers": now["workers"],
+        "failed": failed,
+        "implausible": implausible(store, record, labels) if record.streaming else [],
+        **money(record, now["reserved"]),
+        "out": now["out"],
+        **_errors(reports),
+        "trouble": trouble,
+        "parent": record.parent,
+        "versions": dict(record.versions),
+        "created_at": record.created_at,
+    }
+    return about | {"sentence": sentence(about)}
+
+
+def _reports(store: Store, record: Record) -> list[tuple[float, dict[str, Any]]]:
+    """Return what the plan said of its last steps: (time, report), the oldest first."""
+    t = steps.c
+    query = (
+        sa.select(t.asked_at, t.report)
+        .where(t.study == record.id, t.report.is_not(None))
+        .order_by(t.step.desc())
+        .limit(_SHOWN)
+    )
+    rows = store.database.read(lambda c: store.database.columns(c, query))
+    return [(at, json.loads(report)) for at, report in reversed(rows)]
+
+
+def _errors(reports: list[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
+    """Return the error that the plan expects now, and where it comes from."""
+    found = [r["expected_error"] for _, r in reports if r.get("expected_error") is not None]
+    if not found:
+        return {"expected_error": None, "error_before": None}
+    return {"expected_error": found[-1], "error_before": found[0] if len(found) > 1 else None}
+
+
+def sentence(now: dict[str, Any]) -> str:
+    """Return where a study stands in one sentence."""
+    unit = f" {now['currency']}" if now["currency"] else ""
+    words = f"{now['name']} is {now['state']}: {now['answered']} answered"
+    if now["budget"]:
+        share = 100.0 * now["spent"] / now["budget"]
+        words += f", {now['spent']:,.6g} of {now['budget']:,.6g}{unit} spent ({share:.0f} %)"
+    else:
+        words += f", {now['spent']:,.6g}{unit} spent"
+    if now["open"]:
+        words += f", {now['leased']} out with {people(now['workers'])}, {now['free']} free to ask"
+    if now["expected_error"] is not None:
+        words += f"; expected error {now['expected_error']:.3g}"
+        if now["error_before"]:
+            change = 100.0 * (now["expected_error"] / now["error_before"] - 1.0)
+            words += f" ({change:+.0f} % over the last {_SHOWN} steps)"
+    if now["reason"]:
+        words += f"; it ended because {now['reason']}"
+    return words
+
+
+def card(now: dict[str, Any]) -> str:
+    """Return where a study stands as a piece of HTML."""
+    wanted = ("state", "plan", "answered", "open", "leased", "spent", "budget", "expected_error")
+    facts = {name.replace("_", " "): now[name] for name in (*wanted, "trouble") if now[name]}
+    return fragments.card(now["name"], facts, fragments.paragraph(now["sentence"]))
+
+
+def people(workers: list[dict[str, Any]]) -> str:
+    """Return who holds questions, in words."""
+    names = [str(w["worker"] or "somebody") for w in workers]
+    if len(names) > 3:
+        return f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return ", ".join(names) or "nobody"
+
+
+def implausible(store: Store, record: Record, labels: Labels) -> list[dict[str, Any]]:
+    """Return answers that lie far from what the plan expected when it asked: they count, and are worth a look."""
+    q, f = questions.c, facts.c
+    same = (f.study == record.id) & (f.batch == q.batch) & (f.position == q.position)
+    far = sa.func.abs(f.value - q.expected) > IMPLAUSIBLE * q.deviation
+    later = facts.alias("later")
+    corrected = sa.exists().where(
+        later.c.study == f.study,
+        later.c.batch == f.batch,
+        later.c.position == f.position,
+        later.c.turn > f.turn,
+        later.c.kind.in_(("amend", "void")),
+    )
+    query = (
+        sa.select(q.batch, q.position, q.row, q.col, f.value, q.expected, q.deviation)
+        .select_from(questions.join(facts, same))
+        .where(q.study == record.id, q.expected.is_not(None), f.kind == "answer", far, ~corrected)
+        .order_by(q.batch, q.position)
+        .limit(_SHOWN)
+    )
+    rows = store.database.read(lambda c: c.execute(query).all())
+    return [
+        {
+            "id": title((batch, position)),
+            "row": labels.row(row),
+            "col": labels.col(col),
+            "value": value,
+            "expected": expected,
+            "deviation": deviation,
+        }
+        for batch, position, row, col, value, expected, deviation in rows
+    ]
+
+
+def epoch_lines(store: Store, record: Record) -> list[dict[str, Any]]:
+    """Return the epochs of a study: what began each, when, with how much money."""
+    e = epochs.c
+    query = sa.select(e.epoch, e.first_step, e.change, e.total, e.left, e.made_at)
+    query = query.where(e.study == record.id).order_by(e.epoch)
+    return [row._asdict() for row in store.database.read(lambda c: c.execute(query).all())]
+
+
+_WHAT = {"answer": "told", "known": "known", "void": "voided", "withdrawn": "withdrawn"}
+
+
+def log(store: Store, record: Record, labels: Labels) -> Iterator[dict[str, Any]]:
+    """Go through questions and facts in order, step by step, with what no longer stands."""
+    last = record.next_step
+    for number in range(-1, last):
+        yield from _step_lines(store, record, labels, number)
+
+
+def _step_lines(store: Store, record: Record, labels: Labels, number: int) -> list[dict[str, Any]]:
+    q, f, p, w = questions.c, facts.c, pending.c, wants.c
+    said = (f.study == record.id) & (f.batch == q.batch) & (f.position == q.position)
+    queued = (p.study == record.id) & (p.batch == q.batch) & (p.position == q.position)
+    asked = (
+        sa.select(
+            q.position, q.row, q.col, q.mode, q.price, q.arm, q.probability, f.turn, f.kind, f.value,
+            f.failed, f.worker, f.told_at, f.charged, p.worker.label("holder"), p.leased_until,
+            p.price.label("quote"),
+        )
+        .select_from(questions.outerjoin(facts, said).outerjoin(pending, queued))
+        .where(q.study == record.id, q.batch == number)
+        .order_by(q.position, f.turn)
+    )  # fmt: skip
+    again = sa.select(w.position, w.row, w.col, w.value, w.arm, w.probability).where(
+        w.study == record.id, w.step == number, w.given.is_(True)
+    )
+
+    def look(connection: Connection) -> tuple[Any, Any]:
+        with store.database.large_joins(connection):
+            return connection.execute(asked).all(), connection.execute(again).all()
+
+    rows, memory = store.database.read(look)
+    found: list[tuple[int, dict[str, Any]]] = []
+    groups: dict[int, list[Any]] = {}
+    for row in rows:
+        groups.setdefault(row.position, []).append(row)
+    for position, lines in groups.items():
+        found += [(position, line) for line in _question_lines(labels, number, lines)]
+    for row in memory:
+        entry = _entry(labels, number, row, "entry", 0.0)
+        answer = {"value": row.value, "failed": row.value is None, "worker": None}
+        found.append((row.position, entry | answer | {"told_at": None, "what": "memory"}))
+    return [line for _, line in sorted(found, key=lambda each: each[0])]
+
+
+def _entry(labels: Labels, number: int, row: Any, mode: str, price: float) -> dict[str, Any]:
+    return {
+        "id": title((number, row.position)),
+        "row": labels.row(row.row),
+        "col": labels.col(row.col),
+        "mode": mode,
+        "price": price,
+        "arm": row.arm,
+        "probability": row.probability,
+    }
+
+
+def _question_lines(labels: Labels, number: int, lines: list[Any]) -> list[dict[str, Any]]:
+    """Return what was said of a question, the standing answer last; or where it waits."""
+    first = lines[0]
+    said = [line for line in lines if line.kind is not None]
+    standing = None
+    for line in said:
+        if line.kind in ("answer", "known", "amend"):
+            standing = line
+        elif line.kind == "void":
+            standing = None
+    paid = sum(line.charged for line in said)
+    found = []
+    for line in said:
+        what = _WHAT.get(line.kind, line.kind)
+        if line.kind in ("answer", "known", "amend"):
+            what = "amended"
+            if line is standing:
+                what = "known" if line.kind == "known" else "told"
+                if line.kind == "amend" and number == -1:
+                    what = "known"
+        elif (line.kind == "withdrawn" and standing is not None) or (
+            line.kind == "withdrawn" and (line is not said[-1] or first.leased_until != -1.0)
+        ):
+            continue
+        price = paid if line is standing else 0.0
+        entry = _entry(labels, number, first, first.mode, price)
+        answer = {"value": line.value, "failed": bool(line.failed), "worker": line.worker}
+        found.append(entry | answer | {"told_at": line.told_at, "what": what})
+    if standing is None and first.leased_until is not None and first.leased_until >= 0:
+        entry = _entry(labels, number, first, first.mode, first.quote)
+        what = "leased" if first.holder else "open"
+        answer = {"value": None, "failed": False, "worker": first.holder}
+        found.append(entry | answer | {"told_at": None, "what": what})
+    return sorted(found, key=lambda line: line["what"] in ("told", "known"))
+
+
+def last_answers(store: Store, record: Record, labels: Labels) -> str:
+    """Return the last answers told, and how to correct one of them, as the end of a sentence."""
+    q, f = questions.c, facts.c
+    same = (q.study == record.id) & (q.batch == f.batch) & (q.position == f.position)
+    query = (
+        sa.select(f.batch, f.position, q.row, q.col, f.value)
+        .select_from(facts.join(questions, same))
+        .where(f.study == record.id, f.seen.is_(None), f.value.is_not(None))
+        .order_by(sa.func.abs(f.value).desc())
+        .limit(3)
+    )
+    rows = store.database.read(lambda c: c.execute(query).all())
+    if not rows:
+        return ""
+    named = [f"{title((b, k))} {labels.name(i, j)} = {x:g}" for b, k, i, j, x in rows]
+    return (
+        f"; the largest of the last answers are {', '.join(named)}: "
+        f"correct one with study amend DATABASE {record.name} {title((rows[0][0], rows[0][1]))} VALUE"
+    )

@@ -1,0 +1,104 @@
+"""Advice: every kind of table is called by its name, with a command that runs."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from entrywise import gallery
+from entrywise.apply.advice import advise
+from entrywise.cli.app import app
+
+
+def long(A, mask, names=("compound", "target", "value")):
+    lines = [",".join(names)]
+    lines += [f"r{i},c{j},{A[i, j]:.6g}" for i, j in np.argwhere(mask)]
+    return "\n".join(lines) + "\n"
+
+
+def wide(A, mask=None):
+    cells = np.where(np.ones(A.shape, bool) if mask is None else mask, A, np.nan)
+    lines = ["name," + ",".join(f"t{j}" for j in range(A.shape[1]))]
+    for i, row in enumerate(cells):
+        lines.append(f"m{i}," + ",".join("" if np.isnan(x) else f"{x:.6g}" for x in row))
+    return "\n".join(lines) + "\n"
+
+
+def tables():
+    rng = np.random.default_rng(5)
+    low = gallery.random_low_rank(40, 30, 2, 0) + 0.1 * rng.standard_normal((40, 30))
+    some = rng.random(low.shape) < 0.4
+    large = gallery.random_low_rank(300, 200, 1, 1) + 0.1 * rng.standard_normal((300, 200))
+    few = rng.random(large.shape) < 0.03
+    products = np.outer(*gallery.random_rank_one(40, 30, 0)) * np.exp(
+        0.02 * rng.standard_normal((40, 30))
+    )
+    kernel = gallery.random_psd(25, 4, 0)
+    votes = [
+        (f"q{i}", f"w{w}", "yes" if rng.random() < 0.7 else "no")
+        for i in range(30)
+        for w in range(4)
+    ]
+    games = [rng.permutation(8)[:2] for _ in range(60)]
+    readings = [(i, j, "cheap" if (i + j) % 2 else "dear") for i in range(6) for j in range(6)]
+    return {
+        "sparse": ("sparse", long(large, few)),
+        "long": ("table", long(low, some)),
+        "wide": ("table", wide(low, some)),
+        "ratings": ("levels", long(np.clip(np.round(3 + low), 1, 5), some, ("user", "film", "rating"))),
+        "yes_no": ("binary", long((low > 0).astype(float), some)),
+        "signs": ("binary", wide(np.where(low > 0, 1.0, -1.0), some)),
+        "products": ("products", long(products, some)),
+        "kernel": ("kernel", wide(kernel).replace("t", "m")),
+        "full": ("complete", wide(low)),
+        "crowd": ("crowd", "task,worker,label\n" + "\n".join(map(",".join, votes)) + "\n"),
+        "games": ("comparisons", "winner,loser\n" + "\n".join(f"p{a},p{b}" for a, b in games) + "\n"),
+        "arena": (
+            "comparisons",
+            "model_a,model_b,winner\n"
+            + "\n".join(f"p{a},p{b},{('model_a', 'model_b', 'tie')[k % 3]}" for k, (a, b) in enumerate(games))
+            + "\n",
+        ),
+        "instruments": (
+            "two instruments",
+            "row,col,instrument,value\n"
+            + "\n".join(f"r{i},c{j},{k},{low[i, j]:.4g}" for i, j, k in readings)
+            + "\n",
+        ),
+    }  # fmt: skip
+
+
+TABLES = tables()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_called_by_its_name_and_the_command_runs(name, tmp_path, monkeypatch):
+    kind, text = TABLES[name]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my table.csv").write_text(text)
+    found = advise("my table.csv")
+    assert found.kind == kind, str(found)
+    words = shlex.split(found.command.split(" > ")[0])
+    assert words[0] == "entrywise"
+    if "rehearse" not in words:
+        done = CliRunner().invoke(app, words[1:])
+        assert done.exit_code == 0, done.output
+
+
+def test_what_falls_apart_is_named_with_what_would_link_it(tmp_path):
+    A = np.full((4, 4), np.nan)
+    A[:2, :2] = [[1.5, 2.5], [3.25, 4.0]]
+    A[2:, 2:] = [[5.5, 6.0], [7.0, 8.75]]
+    (tmp_path / "apart.csv").write_text(wide(np.nan_to_num(A), ~np.isnan(A)))
+    found = advise(tmp_path / "apart.csv")
+    assert any("would link them" in words and "'m" in words for words in found.missing)
+
+
+def test_the_command_prints_it(tmp_path):
+    (tmp_path / "t.csv").write_text(TABLES["long"][1])
+    done = CliRunner().invoke(app, ["advise", str(tmp_path / "t.csv"), "--format", "json"])
+    assert done.exit_code == 0, done.output
+    assert '"next"' in done.stdout
