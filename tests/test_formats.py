@@ -148,6 +148,9 @@ def test_lm_eval_takes_the_folder_where_no_results_say_the_model(tmp_path):
     metric = "exact_match,strict-match"
     assert load(folder, metric=metric).rows == ["org/small"]
     assert load(folder, metric=metric, model="mine").rows == ["mine"]
+    lm_eval_folder(tmp_path, "org__big")
+    with pytest.raises(DataError, match="several rows"):
+        load(tmp_path, metric=metric, model="mine")
 
 
 def test_a_second_run_is_a_repeat_and_a_changed_benchmark_is_refused(tmp_path):
