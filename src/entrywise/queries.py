@@ -591,11 +591,14 @@ class Plan:
             raise ParameterError(
                 f"a step of {self.name} may ask for {situation.limit} entries, it asks for {len(batch)}"
             )
-        if not np.all(situation.allows(batch.rows, batch.cols)):
+        cells = (
+            batch if batch.arm is None else batch[batch.arm != "control"]
+        )  # every plate has these
+        if not np.all(situation.allows(cells.rows, cells.cols)):
             raise ParameterError(f"a step of {self.name} asks for lines that were left out")
         once = batch if batch.arm is None else batch[~np.isin(batch.arm, REPEATS)]
-        cells = {*zip(once.rows.tolist(), once.cols.tolist(), strict=True)}
-        if not self.fresh and len(cells) < len(once):
+        entries = {*zip(once.rows.tolist(), once.cols.tolist(), strict=True)}
+        if not self.fresh and len(entries) < len(once):
             raise ParameterError(f"a step of {self.name} asks for an entry twice")
         if not len(batch) and not len(situation.pending) and not situation.filtered:
             raise ParameterError(

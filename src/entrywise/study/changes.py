@@ -562,9 +562,7 @@ def renew(store: Store, name: str, maker: Maker) -> None:
     """Begin an epoch with this version of the plan."""
 
     def edit(record: Record) -> Change:
-        plan, params = plans.renamed(record.plan, record.params)
-        del plan
-        return _try(record, _same(record, "renew", params=params), maker)
+        return _try(record, _same(record, "renew"), maker)
 
     _begin_epoch(store, name, edit)
 

@@ -318,6 +318,21 @@ class Database:
 
         return self.read(look)
 
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy an SQLite database into a new file, whole, while others write to it."""
+        import sqlite3
+
+        if not self.sqlite:
+            raise StoreError("a server is backed up with its own tools: pg_dump")
+        target = Path(path)
+        if target.exists():
+            raise StoreError(f"{target} is there already; a backup does not overwrite, name another")
+        part = target.with_name(target.name + ".part")
+        with self.reader.connect() as connection, contextlib.closing(sqlite3.connect(part)) as copy:
+            source: Any = connection.connection.driver_connection
+            source.backup(copy)
+        part.replace(target)
+
     def insert(self, connection: Connection, table: sa.Table, columns: Mapping[str, Any]) -> None:
         """Insert many rows given by columns: arrays or lists, or one value for all of them."""
         size = max(len(c) for c in columns.values() if isinstance(c, list | np.ndarray))

@@ -538,7 +538,7 @@ class Study:
 
     def play(self, oracle: Oracle) -> Any:
         """Let `oracle` answer whole batches in this thread, to the end, and return the result."""
-        return self.run(oracle, workers=1, chunk=2**31)
+        return self.run(oracle, workers=1, whole=True)
 
 
 def joined(first: Leased, then: Leased) -> Leased:
