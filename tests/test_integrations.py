@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from test_formats import lm_eval_folder
 
-from entrywise.exceptions import DataError
+from entrywise.exceptions import DataError, ParameterError
 from entrywise.formats import Annotations, load
 from entrywise.integrations import label_studio, lm_eval
 from entrywise.study import Study
+from test_formats import lm_eval_folder
 
 METRIC = "exact_match,strict-match"
 MODELS = ["org/big", "org/small"]
@@ -125,7 +125,7 @@ def test_label_studio_asks_for_the_doubtful_item_first(tmp_path):
     tasks[0]["annotations"] = [{"completed_by": {"email": "d@example.org"}, "result": [part]}]
     path = tmp_path / "export.json"
     path.write_text(json.dumps(tasks))
-    back = label_studio.annotations(path)
+    back = label_studio.read_annotations(path)
     assert (back.items, back.workers, back.labels) == ([named[0]], ["d@example.org"], ["y"])
     again = Annotations(
         said.items + back.items, said.workers + back.workers, said.labels + back.labels
@@ -137,4 +137,33 @@ def test_label_studio_without_annotations_says_so(tmp_path):
     path = tmp_path / "export.json"
     path.write_text(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": []}]))
     with pytest.raises(DataError, match="no annotation yet"):
-        label_studio.annotations(path)
+        label_studio.read_annotations(path)
+
+
+def test_convert_writes_the_tasks_worth_a_label_next(tmp_path, capsys):
+    from entrywise.cli.convert import convert
+
+    said, shown = tmp_path / "said.csv", tmp_path / "items.csv"
+    lines = zip("111222333", "abc" * 3, "xxxxyxyyy", strict=True)
+    said.write_text("task,worker,label\n" + "".join(f"{','.join(line)}\n" for line in lines))
+    shown.write_text("item,text\n1,one\n2,two\n3,three\n")
+    out = tmp_path / "tasks.json"
+    convert(str(said), to="label-studio", from_="auto", next_=2, items=str(shown), out=out)
+    tasks = json.loads(out.read_text())
+    assert [task["data"]["item"] for task in tasks][0] == "2"
+    assert tasks[0]["data"]["text"] == "two"
+    with pytest.raises(ParameterError, match="--next turns labels into tasks"):
+        convert(str(said), to="cleanlab", from_="auto", next_=2)
+
+
+def test_the_hooks_of_study_ask_and_tell(study, tmp_path, capsys):
+    from entrywise.cli._study_logs import ask_samples, tell_log
+
+    with pytest.raises(ParameterError, match="one model"):
+        ask_samples(study, None, 2, None, 60.0)
+    ask_samples(study, ["org/small"], 2, None, 60.0)
+    samples = capsys.readouterr().out
+    values = run_harness(tmp_path / "run", "org/small", samples, "2026-01-01T00-00-00.1")
+    tell_log(study, str(tmp_path / "run"), "lm-eval", METRIC, None, None)
+    assert f"{len(values)} of {len(values)} answers new" in capsys.readouterr().err
+    assert study.status()["answered"] == len(values)

@@ -105,14 +105,23 @@ def test_report_and_forecast(database):
                 "prices": {"column": 16, "entry": 1}, "noise": {"column": 0.22, "entry": 0.1},
             },
         )  # fmt: skip
-        return answer, report, foretold
+        rehearsed = await client.call_tool(
+            "rehearse", {"study": "board", "budgets": [0.5], "repeats": 2}
+        )
+        early = await client.call_tool("rehearse", {"study": "secret"})
+        return answer, report, foretold, rehearsed, early
 
-    answer, report, foretold = talk(server(database), conversation)
+    answer, report, foretold, rehearsed, early = talk(server(database), conversation)
     assert answer["why_not_more"]
     assert report["cost"] == BUDGET
     assert {line["row"] for line in report["scores"]} == {"a", "b", "c"}
     assert report["scores"][0]["row"] == "b"
     assert not foretold.is_error
+    assert not rehearsed.is_error or "rehears" in said(rehearsed) or "rows" in said(rehearsed), (
+        said(rehearsed)
+    )
+    assert early.is_error
+    assert "knows nothing yet" in said(early)
 
 
 def test_roles_and_studies(database):
@@ -188,7 +197,6 @@ def test_the_command_speaks_over_stdin_and_stdout(database):
     async def status(client):
         return said(await client.call_tool("status", {"study": "board"}))
 
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "entrywise", "mcp", database]
-    )
+    words = ["-m", "entrywise", "mcp", database]
+    command = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))
     assert talk(command, status)["budget"] == BUDGET

@@ -46,7 +46,7 @@ def next_tasks(
         among=None if items is None else list(items),
         **options,
     )
-    best = {}
+    best: dict[str, float] = {}
     for item, gain in zip(told.item.tolist(), told.gain.tolist(), strict=True):
         best.setdefault(str(item), float(gain))
     tasks = []
@@ -56,7 +56,7 @@ def next_tasks(
     return json.dumps(tasks, indent=1, ensure_ascii=False) + "\n"
 
 
-def annotations(path: str | os.PathLike[str], control: str | None = None) -> Annotations:
+def read_annotations(path: str | os.PathLike[str], control: str | None = None) -> Annotations:
     """Return who gave which label to what, from its JSON export; `control` names the tag where there are several."""
     found = load(path, "label-studio", metric=control)
     if not isinstance(found, Annotations) or not len(found):

@@ -9,15 +9,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from entrywise import __version__
 from entrywise.active.two_cost.forecast import forecast as foretell
-from entrywise.apply.leaderboard import Bought, scores
-from entrywise.exceptions import EntrywiseError, ParameterError
+from entrywise.apply.leaderboard import Bought, rehearse, scores
+from entrywise.apply.leaderboard.rehearsal import BUDGETS
+from entrywise.exceptions import DataError, EntrywiseError, ParameterError
+from entrywise.observations import Observations
 from entrywise.queries import Prices
 from entrywise.results import LowRank
 from entrywise.study import Store, Study
@@ -25,6 +27,7 @@ from entrywise.study import Store, Study
 Role = Literal["reader", "worker"]
 MOST = 1000  # questions or answers in one call
 LEASE = 3600.0  # seconds that an agent holds a question
+PURCHASES = 50  # that one rehearsal may play
 _ABOUT = (
     "Studies decide which entries of an unknown matrix are worth paying for. Ask for questions, measure them, tell the answers "
     "by id (null for a measurement that failed), until nothing is asked; then report. The budget is enforced by the ledger."
@@ -128,14 +131,25 @@ class Tools:
         )  # fmt: skip
         return [plain(dict(zip(told.columns, line, strict=True))) for line in told.rows]
 
+    def rehearse(
+        self, study: str, budgets: list[float] | None = None, repeats: int = 5
+    ) -> list[dict[str, Any]]:
+        """Say what each budget, a share of the whole cost, would have bought of the table that a study knows by now."""
+        shares = list(BUDGETS) if budgets is None else budgets
+        if not 1 <= len(shares) * repeats <= PURCHASES:
+            raise ParameterError(f"budgets times repeats must be in 1..{PURCHASES}")
+        held = self._open(study)
+        told = rehearse(_known(held), shares, prices=held.prices, repeats=repeats)
+        return [plain(asdict(line) | {"ratio": line.ratio}) for line in told.lines]
 
-READING = ("list_studies", "status", "report", "forecast")
+
+READING = ("list_studies", "status", "report", "forecast", "rehearse")
 WORKING = (*READING, "ask", "tell")
 
 
 def _scores(study: Study, found: Any, level: float) -> list[dict[str, Any]]:
     """Return the score of every row, best first, where the result is a table with intervals."""
-    if not isinstance(found, LowRank) or found.posterior is None:
+    if not isinstance(found, LowRank) or not study.status()["answered"]:
         return []
     bought = Bought.from_log(found.shape, study.log(), study.labels.index)
     board = scores(found, bought, level, study.prices)
@@ -146,12 +160,29 @@ def _scores(study: Study, found: Any, level: float) -> list[dict[str, Any]]:
                 "score": board.mean[i],
                 "low": board.low[i],
                 "high": board.high[i],
+                "tier": board.tier[i],
                 "best_place": board.best_place[i],
                 "worst_place": board.worst_place[i],
             }
         )
         for i in board.order
     ]
+
+
+def _known(study: Study) -> Observations:
+    """Return what a study knows: told and given, repeats by their mean."""
+    lines = [x for x in study.log() if x["what"] in ("told", "known") and not x["failed"]]
+    if not lines:
+        raise DataError(f"study {study.name!r} knows nothing yet; ask, measure and tell first")
+    at = np.array([study.labels.index(x["row"], x["col"]) for x in lines], np.int64)
+    shape = (study.labels.n_rows, study.labels.n_cols)
+    return Observations.from_triplets(
+        at[:, 0],
+        at[:, 1],
+        [x["value"] for x in lines],
+        None if None in shape else shape,  # type: ignore[arg-type]
+        duplicates="mean",
+    )
 
 
 def plain(value: Any) -> Any:
