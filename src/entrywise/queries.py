@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,6 @@ from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
 from entrywise.types import Array, Indices
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -630,7 +629,7 @@ def plan(
     history: bool = False,
     streaming: bool = False,
     name: str | None = None,
-) -> Callable[[Callable[P, Any]], Callable[P, Plan]]:
+) -> Callable[[Callable[..., Any]], Callable[..., Plan]]:
     """Make a generator function, or a step function with ``streaming=True``, return a :class:`Plan`.
 
     A generator function with ``history=True`` has a keyword ``history``, one that keeps checkpoints a
@@ -642,14 +641,14 @@ def plan(
     replaced by a fresh seed.
     """
 
-    def decorate(function: Callable[P, Any]) -> Callable[P, Plan]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Plan]:
         signature = inspect.signature(function)
         shown = [p for p in signature.parameters.values() if p.name not in _HIDDEN]
         public = signature.replace(parameters=shown, return_annotation=Plan)
         size = next(iter(public.parameters), "")
 
         @functools.wraps(function)
-        def make(*args: P.args, **kwargs: P.kwargs) -> Plan:
+        def make(*args: Any, **kwargs: Any) -> Plan:
             try:
                 bound = public.bind(*args, **kwargs)
             except TypeError as error:

@@ -19,6 +19,7 @@ from entrywise.cli import (
     online,
     rank,
     rank_next,
+    report,
     reproduce,
     study_changes,
     subspace,
@@ -44,6 +45,7 @@ for _command in (
     mcp.mcp,
     methods.methods,
     online.online,
+    report.report,
     reproduce.reproduce,
     subspace.subspace,
 ):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from entrywise import npz
+from entrywise import fragments, npz
 from entrywise.exceptions import DataError
 from entrywise.types import Array
 
@@ -81,6 +81,19 @@ class Result:
         if shape is not None:
             words.insert(0, " x ".join(map(str, shape)))
         return f"{type(self).__name__}({', '.join(words)})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: what it is, what it cost, what is certified."""
+        facts: dict[str, object] = {"status": self.status, "cost": float(self.cost)}
+        for name in ("shape", "rank", "pair"):
+            found = getattr(self, name, None)
+            if found is not None:
+                facts[name] = " x ".join(map(str, found)) if name == "shape" else str(found)
+        for certificate in self.certificates:
+            facts[certificate.statement] = str(certificate).removeprefix(
+                f"{certificate.statement}: "
+            )
+        return fragments.card(type(self).__name__, facts)
 
     @property
     def certificate(self) -> Certificate | None:

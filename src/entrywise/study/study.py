@@ -142,6 +142,10 @@ class Study:
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.store!r})"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: where the study stands; it works nothing out."""
+        return status.card(self.status())
+
     @property
     def name(self) -> str:
         """What the study is called."""

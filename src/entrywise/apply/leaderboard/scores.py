@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise import fragments
 from entrywise.active.cells.designs import chances
 from entrywise.apply.leaderboard.bought import Bought
 from entrywise.apply.leaderboard.new_rows import against_history
@@ -57,6 +58,20 @@ class Scores:
     def order(self) -> Indices:
         """Rows from the best to the worst."""
         return np.argsort(-self.mean, kind="stable")
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the rows from the best to the worst, with intervals and places."""
+        lines = [
+            (
+                int(i),
+                float(self.mean[i]),
+                float(self.low[i]),
+                float(self.high[i]),
+                f"{self.best_place[i]}-{self.worst_place[i]}",
+            )
+            for i in self.order
+        ]
+        return fragments.table(("row", "score", "low", "high", "place"), lines)
 
     @property
     def tier(self) -> Indices:
