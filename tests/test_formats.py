@@ -438,6 +438,11 @@ def test_whatever_a_file_holds_it_is_read_or_refused_in_a_sentence(tmp_path_fact
         load(path)
 
 
+def test_json_does_not_come_on_stdin():
+    with pytest.raises(DataError, match="give lm-eval as a file"):
+        load("-", "lm-eval")
+
+
 def test_a_broken_line_is_named(tmp_path):
     path = tmp_path / "x_samples.jsonl"
     path.write_text(as_lines([eee_record()]) + '{"model_id": \n')

@@ -21,7 +21,7 @@ from inspect_ai.solver import solver
 
 from entrywise.exceptions import DataError
 from entrywise.formats import load, parted
-from entrywise.integrations.inspect import StudyStopping, evaluate
+from entrywise.integrations.inspect import StudyStopping, ask, evaluate, recover
 from entrywise.study import Study
 
 MODELS = ["mockllm/a", "mockllm/b", "mockllm/c"]
@@ -189,6 +189,20 @@ def test_a_study_of_other_columns_is_refused(tmp_path):
     assert log.status == "error"
     assert "no column such as" in log.error.message
     assert os.listdir(tmp_path / "logs")
+
+
+def test_a_list_of_samples_for_the_command_and_the_log_back(tmp_path):
+    study = make(tmp_path)
+    wanted = ask(study, "mockllm/b", "quiz", limit=3)
+    ids = wanted.split(",")
+    assert 1 <= len(set(ids)) == len(ids) <= 3
+    run_eval(
+        task(tmp_path / "ran"), model="mockllm/b", sample_id=ids, log_dir=str(tmp_path / "logs"), fail_on_error=False, **QUIET
+    )  # fmt: skip
+    assert recover(study, tmp_path / "logs") == (len(ids), len(ids), 0)
+    assert recover(study, tmp_path / "logs").new == 0
+    with pytest.raises(DataError, match="no column of task"):
+        ask(study, "mockllm/b", "other")
 
 
 def test_an_unknown_letter_is_no_score(tmp_path):

@@ -74,12 +74,12 @@ def test_a_study_chooses_the_documents_and_takes_the_scores(tmp_path):
     )
     samples = lm_eval.ask(study, "small", limit=3)
     wanted = json.loads(samples)["quiz"]
-    assert len(wanted) == 3
+    assert 1 <= len(wanted) <= 3
     harness(tmp_path, tmp_path / "small", "--samples", samples)
     found = load(tmp_path / "small", model="small")
-    assert len(found) == 3  # the harness ran these, and no other
+    assert len(found) == len(wanted)  # the harness ran these, and no other
     kept = lm_eval.tell(study, tmp_path / "small", model="small")
-    assert kept == (3, 3, 0)
+    assert kept == (len(wanted), len(wanted), 0)
     told = {line["col"]: line["value"] for line in study.log() if line["what"] == "told"}
     assert told == {cell.col: cell.value for cell in found.cells}
 

@@ -22,7 +22,7 @@ def ask_samples(
     from entrywise.exceptions import ParameterError
     from entrywise.integrations import lm_eval
 
-    if rows is None or len(rows) != 1:
+    if not rows or len(rows) != 1:
         raise ParameterError("--format lm-eval is for one model; say which (--row MODEL)")
     typer.echo(lm_eval.ask(study, rows[0], limit=limit, worker=worker, lease=lease))
 

@@ -48,6 +48,7 @@ KNOWN: tuple[FileFormat, ...] = (
     cleanlab.FORMAT,
     TABLE,
 )
+_STREAMED = ("table", "crowd-kit", "cleanlab")  # what may come on stdin
 _HELD = {
     "annotations": "who gave which label to what: entrywise crowd, or formats.load in Python",
     "games": "who beat whom: entrywise rank, or formats.load in Python",
@@ -84,6 +85,8 @@ def load(
         return _called(_folder(Path(path), format, wanted), model)
     source = Source(path)
     found = _told(source) if format == "auto" else _named(format)
+    if source.path == "-" and found.name not in _STREAMED:
+        raise DataError(f"stdin is read as {', '.join(_STREAMED)}; give {found.name} as a file")
     held = _read(found, source, wanted)
     return _called(same_content(held), model) if isinstance(held, ScoredCells) else held
 

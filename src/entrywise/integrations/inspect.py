@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from entrywise.exceptions import DataError, StoreError
-from entrywise.formats import Cell, ScoredCells, keyed, load, same_content
+from entrywise.formats import Cell, ScoredCells, keyed, load, parted, same_content
 from entrywise.formats.inspect import content, scored
 from entrywise.formats.source import chosen
 from entrywise.integrations.telling import Kept, tell_cells
@@ -223,6 +223,36 @@ def recover(
     known = set(study.labels.rows or ())
     ours = tuple(cell for cell in called if cell.row in known)
     return tell_cells(study, replace(found, cells=ours)) if ours else Kept(0, 0, len(found))
+
+
+def ask(
+    study: Study,
+    model: str,
+    task: str,
+    *,
+    limit: int | None = None,
+    worker: str | None = None,
+    lease: float = LEASE,
+) -> str:
+    """Return the list for ``inspect eval --sample-id``: the samples of a task that are worth their price for this model.
+
+    Empty when nothing is to be run now. ``telling.tell_cells`` or ``recover`` take the scores back from the log.
+    """
+    start = f"{task}:"
+    cols = [col for col in study.labels.cols or () if col.startswith(start)]
+    if not cols:
+        raise DataError(
+            f"study {study.name!r} has no column of task {task!r}, such as {start + '1'!r}"
+        )
+    asked = study.ask(limit, worker, lease, rows=[model], cols=cols)
+    ids = [parted(str(question.col))[0].removeprefix(start) for question in asked]
+    bad = next((name for name in ids if "," in name), None)
+    if bad is not None:
+        study.release(worker)
+        raise DataError(
+            f"sample {bad!r} has a comma, which --sample-id cannot carry; use StudyStopping"
+        )
+    return ",".join(dict.fromkeys(ids))
 
 
 async def _in_thread(function: Any, *args: Any) -> Any:
