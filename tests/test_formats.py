@@ -148,6 +148,9 @@ def test_lm_eval_takes_the_folder_where_no_results_say_the_model(tmp_path):
     metric = "exact_match,strict-match"
     assert load(folder, metric=metric).rows == ["org/small"]
     assert load(folder, metric=metric, model="mine").rows == ["mine"]
+    lm_eval_folder(tmp_path, "org__big")
+    with pytest.raises(DataError, match="several rows"):
+        load(tmp_path, metric=metric, model="mine")
 
 
 def test_a_second_run_is_a_repeat_and_a_changed_benchmark_is_refused(tmp_path):
@@ -433,6 +436,11 @@ def test_whatever_a_file_holds_it_is_read_or_refused_in_a_sentence(tmp_path_fact
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with suppress(DataError):  # and nothing else
         load(path)
+
+
+def test_json_does_not_come_on_stdin():
+    with pytest.raises(DataError, match="give lm-eval as a file"):
+        load("-", "lm-eval")
 
 
 def test_a_broken_line_is_named(tmp_path):

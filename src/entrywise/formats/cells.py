@@ -68,16 +68,16 @@ class ScoredCells:
 
     def observations(self, duplicates: Duplicates = "refuse") -> Observations:
         """Return what is known: failed cells are left out, repeats resolved as `duplicates` says."""
-        known = [cell for cell in self.cells if cell.value is not None]
+        known = [(cell.row, cell.col, cell.value) for cell in self.cells if cell.value is not None]
         if not known:
             raise DataError(f"{self.path} holds no cell with a score: all {len(self)} failed")
         rows, cols = self.rows, self.cols
         row_at = {name: i for i, name in enumerate(rows)}
         col_at = {name: j for j, name in enumerate(cols)}
         return Observations.from_triplets(
-            [row_at[cell.row] for cell in known],
-            [col_at[cell.col] for cell in known],
-            [cell.value for cell in known],
+            [row_at[row] for row, _, _ in known],
+            [col_at[col] for _, col, _ in known],
+            [value for _, _, value in known],
             (len(rows), len(cols)),
             duplicates=duplicates,
             row_labels=rows,

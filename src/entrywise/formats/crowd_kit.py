@@ -21,7 +21,8 @@ def read(source: Source, wanted: Wanted) -> Annotations:
     """Return who gave which label to what."""
     roles = tuple((name, (name,)) for name in _NAMES)
     found = read_long(source.path, roles, _NAMES)
-    return Annotations(*found.cells, path=source.path)
+    items, workers, labels = found.cells
+    return Annotations(items, workers, labels, source.path)
 
 
 def write(given: Annotations) -> str:

@@ -65,18 +65,20 @@ def _usage(stats: dict[str, float | None]) -> Usage:
     return Usage(amount(stats.get(_INPUT)), amount(output), amount(stats.get(_SECONDS)))
 
 
-def _run(source: Source, model: str | None) -> tuple[str, str]:
-    """Return (task, model): from the run's own description, or else from the name of its folder."""
+def _run(source: Source, otherwise: str | None) -> tuple[str, str]:
+    """Return (task, model): from the run's own description, or from the name of its folder, or as the caller says."""
     spec = source.folder / "run_spec.json"
     name = source.folder.name
+    model = None
     if spec.exists():
         with boundary(str(spec), "HELM's description of a run"):
             said = json.loads(spec.read_text("utf-8"))
             name = said["name"]
-            model = model or said["adapter_spec"].get("model")
+            model = said["adapter_spec"].get("model")
     found = _MODEL.search(name)
     if model is None and found is not None:
         model = found[1]
+    model = model or otherwise
     if model is None:
         raise DataError(
             f"{source.path}: neither run_spec.json nor the folder's name says the model; say it (--model NAME)"

@@ -55,20 +55,19 @@ def read(source: Source, wanted: Wanted) -> ScoredCells:
     lines = frame.to_dict("records")
     known = list(dict.fromkeys(name for one in lines for name in json.loads(one["scored"])))
     metric = chosen(wanted.metric, known, source.path, "metric") if known or wanted.metric else ""
-    return ScoredCells(
-        tuple(_cell(source, one, wanted.model, metric) for one in lines), source.path
-    )
+    return ScoredCells(tuple(_cell(source, one, metric) for one in lines), source.path)
 
 
-def _cell(source: Source, line: dict[str, Any], model: str | None, metric: str) -> Cell:
-    scores, tokens = json.loads(line["scored"]), json.loads(line["usage"])
+def _cell(source: Source, line: dict[str, Any], metric: str) -> Cell:
+    scores = json.loads(line["scored"])
+    input_tokens, output_tokens = json.loads(line["usage"])
     where = f"{source.path} sample {line['id']}"
     return Cell(
-        row=model or str(line["model"]),
+        row=str(line["model"]),
         col=keyed(str(line["task"]), line["id"], line["content"]),
         value=None if line["failed"] else scored(scores.get(metric), where),
         repeat=int(line["epoch"]) - 1,
-        usage=Usage(*tokens, amount(line["seconds"])),
+        usage=Usage(input_tokens, output_tokens, amount(line["seconds"])),
     )
 
 

@@ -27,7 +27,7 @@ def fits(source: Source) -> bool:
 def read(source: Source, wanted: Wanted) -> ScoredCells:
     """Return its cells; a metric is called as in the harness's results, ``exact_match`` or ``exact_match,strict-match``."""
     task, date = _named(source)
-    model = wanted.model or _model(source.folder, date)
+    model = _model(source.folder, date)
     records = source.records
     known = list(dict.fromkeys(name for k in range(len(records)) for name in _metrics(source, k)))
     metric = _chosen(wanted.metric, known, source.path)

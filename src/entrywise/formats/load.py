@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ KNOWN: tuple[FileFormat, ...] = (
     cleanlab.FORMAT,
     TABLE,
 )
+_STREAMED = ("table", "crowd-kit", "cleanlab")  # what may come on stdin
 _HELD = {
     "annotations": "who gave which label to what: entrywise crowd, or formats.load in Python",
     "games": "who beat whom: entrywise rank, or formats.load in Python",
@@ -71,7 +73,7 @@ def load(
         Which score, where a file has several: a metric (``exact_match,strict-match`` in lm-eval), a scorer of Inspect,
         a reference of AlpacaEval, a control tag of Label Studio.
     model : str, optional
-        The row, where the file does not say it or says it otherwise.
+        What the one row is called, where the file does not say it or says it otherwise.
 
     Returns
     -------
@@ -80,11 +82,23 @@ def load(
     """
     wanted = Wanted(metric, model)
     if os.path.isdir(path):
-        return _folder(Path(path), format, wanted)
+        return _called(_folder(Path(path), format, wanted), model)
     source = Source(path)
     found = _told(source) if format == "auto" else _named(format)
+    if source.path == "-" and found.name not in _STREAMED:
+        raise DataError(f"stdin is read as {', '.join(_STREAMED)}; give {found.name} as a file")
     held = _read(found, source, wanted)
-    return same_content(held) if isinstance(held, ScoredCells) else held
+    return _called(same_content(held), model) if isinstance(held, ScoredCells) else held
+
+
+def _called(cells: ScoredCells, model: str | None) -> ScoredCells:
+    """Return the cells of one row under the name that the caller gives it."""
+    if model is None or cells.rows == [model]:
+        return cells
+    if len(cells.rows) > 1:
+        names = ", ".join(map(repr, cells.rows[:8]))
+        raise DataError(f"{cells.path} has several rows, {names}; one name cannot be all of theirs")
+    return replace(cells, cells=tuple(cell._replace(row=model) for cell in cells.cells))
 
 
 def _named(name: str) -> FileFormat:
