@@ -71,10 +71,14 @@ def allocation(
         low, high = (factor, high) if bill <= money else (low, factor)
     wanted = np.clip(low * weight, least, most)
     whole = np.floor(wanted + 1e-9).astype(np.int64)
-    for i in np.argsort(-(wanted - whole), kind="stable"):
-        if whole[i] < most[i] and float(price @ whole) + price[i] <= money * (1 + 1e-12):
-            whole[i] += 1
-    return whole
+    left = money * (1 + 1e-12) - float(price @ whole)
+    while True:  # what rounding down left over, one cell after the other
+        room = (whole < most) & (price <= left)
+        if not room.any():
+            return whole
+        i = int(np.argmax(np.where(room, wanted - whole, -np.inf)))
+        whole[i] += 1
+        left -= float(price[i])
 
 
 def spread(counts: Indices, taken: Mask, open_: Mask, rng: np.random.Generator) -> Indices:
