@@ -44,7 +44,17 @@ def main() -> None:
                 broken += len(bad)
                 words = [found[k] for k in ("ask", "tell", "change", "epochs", "kill")]
                 rows.append((title, kind, some, *words, len(bad)))
-    head = ("database", "kind", "schedules", "asks", "tells", "changes", "epochs", "kills", "broken")
+    head = (
+        "database",
+        "kind",
+        "schedules",
+        "asks",
+        "tells",
+        "changes",
+        "epochs",
+        "kills",
+        "broken",
+    )
     show("random schedules", head, rows)
     bars = Bars()
     bars.at_most("schedules that broke a law", broken, 0)

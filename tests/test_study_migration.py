@@ -21,7 +21,9 @@ from entrywise.play import play
 from entrywise.study import Study
 from entrywise.study.database import OURS
 
-BEFORE = "08939a1"  # the last commit whose tables are of version 0002 and whose archives of format 1
+BEFORE = (
+    "08939a1"  # the last commit whose tables are of version 0002 and whose archives of format 1
+)
 HERE = Path(__file__).parent
 A = random_psd(9, 3, 5)
 B = np.random.default_rng(0).normal(5.0, 1.0, (14, 10))
@@ -116,7 +118,10 @@ def goes_on(url, suffix=""):
     assert (now["state"], now["answered"], now["leased"]) == ("open", 12, 2)
     assert begun.labels.row(3) == "c3"
     held = [line for line in begun.log() if line["what"] == "leased"]
-    begun.tell([(line["row"], line["col"], A[int(line["row"][1]), int(line["col"][1])]) for line in held], "ann")
+    begun.tell(
+        [(line["row"], line["col"], A[int(line["row"][1]), int(line["col"][1])]) for line in held],
+        "ann",
+    )
     assert same_result(begun.play(MatrixOracle(A)), expected)
     assert begun.result().cost == expected.cost
     begun.check()

@@ -117,6 +117,7 @@ class Schedule:
     # events
 
     def ask(self) -> None:
+        """Somebody asks, for all or for one row."""
         worker = f"w{self.chance.randint(0, 3)}"
         filter_: dict[str, Any] = {}
         if self.kind == "streaming" and self.chance.random() < 0.3:
@@ -128,6 +129,7 @@ class Schedule:
             self.out += [(worker, q) for q in asked]
 
     def tell(self) -> None:
+        """Somebody tells some of what is on the bench."""
         if not self.out:
             return
         count = min(len(self.out), self.chance.choice([1, 1, 2, 4]))
@@ -145,7 +147,8 @@ class Schedule:
             with self._mortal():
                 self.study.tell(answers, worker)
         except EntrywiseError as error:
-            assert "kept, but" in str(error), f"what was handed out must be answerable: {error}"
+            if "kept, but" not in str(error):
+                raise AssertionError(f"what was handed out must be answerable: {error}") from error
         after = self._facts()
         kept = [(key, x) for key, x in answers if x is not None and (key, x) in after]
         if len(kept) == len([x for _, x in answers if x is not None]):
@@ -154,17 +157,21 @@ class Schedule:
             assert all(line in before for line in kept), "a tell was kept in part"
 
     def pass_time(self) -> None:
+        """Time goes by; leases lapse."""
         self.now += self.chance.choice([1.0, 10.0, 60.0, 200.0])
 
     def release(self) -> None:
+        """A worker gives back what it holds."""
         with self._mortal():
             self.study.release(f"w{self.chance.randint(0, 3)}")
 
     def reopen_process(self) -> None:
+        """Another process opens the study."""
         if not self.study.store.database.memory:
             self.study = self._open()
 
     def change(self) -> None:
+        """Somebody changes the study."""
         changes = [self._amend, self._amend, self._void, self._extend, self._add, self._money]
         changes += [self._renew, self._drop, self._params]
         with contextlib.suppress(EntrywiseError), self._mortal():

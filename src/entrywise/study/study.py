@@ -20,7 +20,7 @@ from entrywise.queries import Plan, Prices
 from entrywise.results import Certificate, Result
 from entrywise.study import changes, plans, status
 from entrywise.study.entries import Labels, Question, parse
-from entrywise.study.records import Blaming, Filter, Key, Leased, Record, Told, Workers
+from entrywise.study.records import ANY, Blaming, Filter, Key, Leased, Record, Told, Workers
 from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
 
@@ -238,7 +238,7 @@ class Study:
         return found
 
     def take(
-        self, limit: int | None, worker: str | None, lease: float, wanted: Filter = Filter()
+        self, limit: int | None, worker: str | None, lease: float, wanted: Filter = ANY
     ) -> tuple[Leased | None, str]:
         """Return (questions, state of the study), making a step where too few questions fit."""
         leases = self.store.leases
@@ -310,7 +310,7 @@ class Study:
 
     # advancing
 
-    def advance(self, wanted: Filter = Filter(), limit: int | None = None) -> Record:
+    def advance(self, wanted: Filter = ANY, limit: int | None = None) -> Record:
         """Work out the next questions if there is something to work out, and return where the study stands.
 
         The plan runs outside of any transaction; what it asks is installed by compare-and-swap on the cursor and
