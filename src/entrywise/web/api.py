@@ -618,17 +618,13 @@ def cell(
 @api.get("/studies/{name}/events")
 async def events(request: Request, name: str, person: Reader) -> Response:
     """Send word when something happened in a study (server-sent events), looking once a second."""
-    study = await asyncio.to_thread(study_of, request, name)
-
-    def look() -> str:
-        record = study.store.record(study.name)
-        now = status.held(study.store, record)
-        return f"{record.cursor}-{now['open']}-{now['leased']}-{record.state}"
+    work, given = background(request), named(name)
+    await asyncio.to_thread(work.mark, given)  # refuses a study that is not there
 
     async def news() -> AsyncIterator[str]:
         before, quiet = None, 0
         while not await request.is_disconnected():
-            mark = await asyncio.to_thread(look)
+            mark = await asyncio.to_thread(work.mark, given)
             quiet += 1
             if mark != before:
                 yield f"event: news\ndata: {mark}\n\n"

@@ -68,6 +68,12 @@ class Background:
             self._studies.pop(name, None)
             self._told.pop(name, None)
 
+    def mark(self, name: str) -> str:
+        """Return a word that is another one as soon as something happened in a study."""
+        record = self.store.record(name)
+        now = held(self.store, record)
+        return f"{record.cursor}-{now['open']}-{now['leased']}-{record.state}"
+
     def step(
         self, name: str, wanted: Filter | None = None, limit: int | None = None
     ) -> Future[Any]:

@@ -125,17 +125,20 @@ def study(request: Request, name: str) -> Response:
     given = named(name)
     if missing := _missing(request, given, "reader"):
         return missing
-    now = background(request).study(given).status()
+    found = background(request).study(given)
+    mark = background(request).mark(given)
     told = background(request).telling(given)
-    parts: dict[str, Any] = {"board": "", "certificates": "", "advice": [], "curves": ""}
-    if told is not None:
-        parts = _parts(told.story)
-    return _shown(request, "study.html", "reader", given, now=now, ready=told is not None, **parts)
+    record, now = found.store.record(given), found.status()
+    parts: dict[str, Any] = {} if told is None else _parts(told.story)
+    if record.n_rows and record.n_cols:
+        parts["shape"] = (record.n_rows, record.n_cols)
+    parts |= {"now": now, "ready": told is not None, "mark": mark}
+    return _shown(request, "study.html", "reader", given, **parts)
 
 
 def _parts(told: story.Story) -> dict[str, Any]:
     unit = f" {told.now['currency']}" if told.now["currency"] else ""
-    found: dict[str, Any] = {"advice": story.advice(told), "shape": told.shape}
+    found: dict[str, Any] = {"advice": story.advice(told)}
     found["curves"] = fragments.joined(report.error_curve(told, unit))
     found["board"] = ""
     if told.board is not None:

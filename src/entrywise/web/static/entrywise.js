@@ -25,7 +25,8 @@ async function call(path, { method = "GET", body, form, binary = false, patience
     }
     if (binary && answer.ok) return answer;
     const found = await answer.json().catch(() => ({}));
-    if (answer.ok || answer.status === 409) return Object.assign(found, { code: answer.status });
+    if (answer.ok) return found;
+    if (answer.status === 409) return { ...found, unsure: true };
     const detail = found.message ?? found.detail ?? answer.statusText;
     throw new Error(typeof detail === "string" ? detail : JSON.stringify(detail));
   }
@@ -52,14 +53,12 @@ function make(tag, text = "", attributes = {}) {
   return made;
 }
 
-function cell(text, number = false) {
+// A cell of a table: a number, a word, or somebody's label, which keeps its own direction.
+const number = (text) => make("td", text, { class: "number" });
+const word = (text) => make("td", text);
+function label(text) {
   const made = make("td");
-  if (number) {
-    made.className = "number";
-    made.textContent = text;
-  } else {
-    made.append(make("bdi", text));
-  }
+  made.append(make("bdi", text));
   return made;
 }
 
@@ -355,12 +354,12 @@ function mapPage(canvas) {
 
 // ------------------------------------------------------------------------------------------------ pages
 
-function news(work) {
-  let first = true;
+// Do something whenever the study is no longer what the page shows.
+function news(mark, work) {
   const stream = new EventSource(`${base}/events`);
-  stream.addEventListener("news", () => {
-    if (!first) work();
-    first = false;
+  stream.addEventListener("news", (event) => {
+    if (event.data !== mark) work();
+    mark = event.data;
   });
   addEventListener("pagehide", () => stream.close());
 }
@@ -378,13 +377,13 @@ async function studyPage() {
     await post(`${base}/extend`, { budget: Number(new FormData(event.target).get("budget")) });
     location.reload();
   });
-  news(async () => {
+  news($("#sentence").dataset.mark, async () => {
     $("#news").hidden = false;
     const now = await call(base);
     $("#sentence").textContent = `${now.sentence}.`;
     map?.again();
   });
-  if (!map && document.body.textContent.includes("being worked out")) {
+  if ($("#waiting")) {
     await call(`${base}/result`);
     location.reload();
   }
@@ -426,7 +425,7 @@ function workPage() {
       });
       const last = make("td");
       last.append(input);
-      line.append(cell(id), cell(found.row[k]), cell(found.col[k]), cell(found.mode[k]), cell(shown(found.price[k]), true), last);
+      line.append(word(id), label(found.row[k]), label(found.col[k]), word(found.mode[k]), number(shown(found.price[k])), last);
       return line;
     });
     body.append(...lines);
@@ -470,7 +469,7 @@ function workPage() {
       sure,
     });
     for (const field of given) field.closest("tr").classList.remove("odd");
-    if (answer.code === 409) {
+    if (answer.unsure) {
       const odd = answer.odd.map((k) => given[k]);
       for (const field of odd) field.closest("tr").classList.add("odd");
       $("#really").textContent = `Really? ${odd.length === 1 ? "One answer lies" : `${odd.length} answers lie`} far from what was expected. Correct it, or tell again if it is right.`;
@@ -507,7 +506,7 @@ function workPage() {
     const form = new FormData(event.target);
     form.set("sure", "false");
     let answer = await call(`${base}/upload`, { method: "POST", form });
-    if (answer.code === 409) {
+    if (answer.unsure) {
       if (!confirm(`Really? ${answer.odd.length} of the answers lie far from what was expected.`)) return;
       form.set("sure", "true");
       answer = await call(`${base}/upload`, { method: "POST", form });
@@ -524,12 +523,11 @@ function logPage() {
   let first = 0;
   const more = async () => {
     const find = $("#filter").find.value;
-    const lines = Object.values(await call(`${base}/log?${new URLSearchParams({ first, limit: page, find })}`));
-    lines.pop(); // the code of the answer
+    const lines = await call(`${base}/log?${new URLSearchParams({ first, limit: page, find })}`);
     for (const x of lines) {
       const line = make("tr");
       const value = x.failed ? "failed" : shown(x.value);
-      line.append(cell(x.id), cell(x.row), cell(x.col), cell(value, true), cell(x.what), cell(x.worker ?? "–"), cell(date(x.told_at)));
+      line.append(word(x.id), label(x.row), label(x.col), number(value), word(x.what), label(x.worker ?? "–"), word(date(x.told_at)));
       const last = make("td");
       if (table.dataset.owner && (x.what === "told" || x.what === "known")) {
         const button = make("button", "Correct", { class: "second", "aria-label": `correct ${x.id}: ${x.row}, ${x.col}` });
@@ -596,13 +594,12 @@ function newPage() {
 function tokensPage() {
   const body = $("#tokens tbody");
   const list = async () => {
-    const found = Object.values(await call("/api/v1/tokens"));
-    found.pop(); // the code of the answer
+    const found = await call("/api/v1/tokens");
     body.replaceChildren(
       ...found.map((token) => {
         const line = make("tr");
         const over = token.revoked_at ? "revoked" : token.expires_at * SECOND < Date.now() ? "expired" : "valid";
-        line.append(cell(token.id), cell(token.title), cell(token.role), cell(token.study ?? "all"), cell(date(token.expires_at)), cell(over));
+        line.append(word(token.id), label(token.title), word(token.role), label(token.study ?? "all"), word(date(token.expires_at)), word(over));
         const last = make("td");
         if (over === "valid") {
           const button = make("button", "Revoke", { class: "second", "aria-label": `revoke ${token.title}` });
