@@ -137,6 +137,9 @@ def most_informative(
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
     if form is not None:  # controls are never bought
         state.taken = np.union1d(state.taken, form.control_cells(state.shape))
+    waiting = len(situation.pending) or situation.filtered
+    if waiting and state.left < state.cheapest():
+        return Batch.empty()  # it cannot end yet: no fit in vain
     step = situation.step
     if goal == "best":
         return best_row_step(state, situation, rank=rank, reserve=reserve)
