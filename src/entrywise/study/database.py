@@ -326,7 +326,9 @@ class Database:
             raise StoreError("a server is backed up with its own tools: pg_dump")
         target = Path(path)
         if target.exists():
-            raise StoreError(f"{target} is there already; a backup does not overwrite, name another")
+            raise StoreError(
+                f"{target} is there already; a backup does not overwrite, name another"
+            )
         part = target.with_name(target.name + ".part")
         with self.reader.connect() as connection, contextlib.closing(sqlite3.connect(part)) as copy:
             source: Any = connection.connection.driver_connection

@@ -19,7 +19,9 @@ Mask = NDArray[np.bool_]
 NARROW, WIDE = 0.4, 2.5  # of the mean deviation: no row counts as steadier, or as wilder, than this
 LEAST_SHARE = 0.3  # of an equal share of the spread goes to every row, however steady it looks
 LEAST_CHANCE = 0.01  # with which every cell is drawn, however dear, where the money allows it
-HISTORY_ROWS = 20  # known rows below which a replay says too little: its 90 % quantile is the 19th of 20
+HISTORY_ROWS = (
+    20  # known rows below which a replay says too little: its 90 % quantile is the 19th of 20
+)
 HISTORY_SHARE = 0.5  # of its cells that must be known for a row to count as known
 
 

@@ -206,7 +206,9 @@ class _Board:
             money=self.money,
         )
         missing = np.maximum(target - have, 0)
-        if len(self.situation.pending):  # answers are still to come: one cell a row, then look again
+        if len(
+            self.situation.pending
+        ):  # answers are still to come: one cell a row, then look again
             missing = np.minimum(missing, 1)
         rng = np.random.default_rng([self.situation.seed, 2, self.situation.step])
         return spread(missing, self.taken, self.open, rng)

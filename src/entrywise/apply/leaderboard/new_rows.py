@@ -98,9 +98,7 @@ class Replay:
             rows = np.flatnonzero(self.fold == f)
             there = ~np.isnan(table[rows])
             at, columns = _same_plan(fit, there, price, money)
-            own = Observations.from_triplets(
-                at, columns, table[rows][at, columns], (len(rows), n)
-            )
+            own = Observations.from_triplets(at, columns, table[rows][at, columns], (len(rows), n))
             mean, spread[rows] = folded_means(fit, own, there)
             off[rows] = mean - np.nanmean(table[rows], axis=1)
         return off, spread
@@ -124,7 +122,9 @@ def _same_plan(fit: LowRank, there: Mask, price: Array, money: float) -> tuple[I
     for at, open_ in enumerate(there):
         key = open_.tobytes()
         if key not in memory:
-            share = float(np.mean(open_))  # a row with gaps has as large a share of its cells bought
+            share = float(
+                np.mean(open_)
+            )  # a row with gaps has as large a share of its cells bought
             memory[key] = greedy_columns(fit, open_, price, share * money)
         cols.append(memory[key])
         rows.append(np.full(len(memory[key]), at))

@@ -22,7 +22,9 @@ from entrywise.types import Array, Indices
 Mask = NDArray[np.bool_]
 Promise = Literal["pairs", "all", "holm"]
 
-DRAWS = 200  # of the largest difference; its 90 % quantile then moves by about 1 % from seed to seed
+DRAWS = (
+    200  # of the largest difference; its 90 % quantile then moves by about 1 % from seed to seed
+)
 
 
 @dataclass(frozen=True, eq=False)
