@@ -140,10 +140,11 @@ def _with_levels(
     values = np.unique(np.concatenate([t.values for t in tests]))  # a level never seen has no cut
     if len(values) < 2 or not np.isin(values, levels).all():
         return found
-    trials = [replace(f, calibration=found.calibration) for f in fits]
-    pairs = list(zip(trials, tests, strict=True))
+    pairs = list(zip(fits, tests, strict=True))
     middle = np.concatenate([f.latent(t.rows, t.cols) for f, t in pairs])
-    spread = np.concatenate([f.deviation(t.rows, t.cols) for f, t in pairs])
+    scores, spread, i, j = _tried(found.calibration, pairs)
+    if found.calibration is not None and len(found.calibration.row_factors) > 1:
+        spread = spread * _crossed_scales(i, j, scores, found.shape)  # no answer judges itself
     came = np.searchsorted(values, np.concatenate([t.values for t in tests]))
     cuts, scale = fit_cuts(middle, np.maximum(spread, TINY), came, len(values))
     answers = Levels(values, cuts, scale)
@@ -310,10 +311,7 @@ def _by_line(
 
     Scores are divided by scales that other held-out entries gave, so that their quantile is as honest as without.
     """
-    trials = [(replace(f, calibration=calibration), t) for f, t in pairs]
-    scores = np.concatenate([scores_of(f, t) for f, t in trials])
-    spread = np.concatenate([f.deviation(t.rows, t.cols) for f, t in trials])
-    i, j = (np.concatenate([getattr(t, name) for _, t in pairs]) for name in ("rows", "cols"))
+    scores, spread, i, j = _tried(calibration, pairs)
     factor = _crossed_scales(i, j, scores, shape)
     own = replace(calibration, scores=np.sort(scores / factor))
     before = calibration.width(CHECKED_LEVEL) * float(spread.mean())
@@ -323,6 +321,21 @@ def _by_line(
     a, b = line_scales(i, j, scores, shape)
     chosen = replace(own, row_factors=a, col_factors=b)
     return chosen, ", a scale for every row and column"
+
+
+def _tried(
+    calibration: Calibration | None, pairs: list[tuple[LowRank, Observations]]
+) -> tuple[Array, Array, Indices, Indices]:
+    """Return scores, deviations, rows and columns of the held-out entries, scales of lines left aside."""
+    if calibration is not None:
+        calibration = replace(calibration, row_factors=np.ones(1), col_factors=np.ones(1))
+    trials = [(replace(f, calibration=calibration), t) for f, t in pairs]
+    return (
+        np.concatenate([scores_of(f, t) for f, t in trials]),
+        np.concatenate([f.deviation(t.rows, t.cols) for f, t in trials]),
+        np.concatenate([t.rows for _, t in pairs]),
+        np.concatenate([t.cols for _, t in pairs]),
+    )
 
 
 def _crossed_scales(i: Indices, j: Indices, scores: Array, shape: tuple[int, int]) -> Array:

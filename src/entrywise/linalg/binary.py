@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entrywise.linalg.variational import EmpiricalBayes, Side, residuals_of
 from entrywise.results.levels import expected_log, logistic_mean, pseudo_answers
@@ -138,7 +139,7 @@ class BinaryBayes(EmpiricalBayes):
 
 
 def _average_variance(
-    u: Array, v: Array, cov: Array, fixed_cov: Array, i: Indices, j: Indices
+    u: Array, v: Array, cov: Array, fixed_cov: Array, i: Indices, j: NDArray[np.int32]
 ) -> Array:
     """Return the variances of the logits when all lines of a side have one covariance: a row's part and a column's."""
     own = np.einsum("ia,ab,ib->i", u, fixed_cov, u)

@@ -31,7 +31,9 @@ Of = Literal["answer", "truth"]
 
 SMALLEST = 1e-300  # below any variance: keeps quotients of zeros finite
 FOLDING_STEPS = 25  # regressions of a new line on yes/no answers; the mean then moves by less than 1e-6 as a rule
-DENSE_BLOCK = 1 << 22  # entries made at once by a product with another scale than the factors': 32 MB
+DENSE_BLOCK = (
+    1 << 22
+)  # entries made at once by a product with another scale than the factors': 32 MB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
