@@ -80,12 +80,16 @@ def _jester() -> Board:
 
 def _senate() -> Board:
     A = datasets.votes("senate").to_dense()
-    return Board("Senate 106", A, "Senate 106, +-1 votes, senators by roll calls, gaps cannot be bought")
+    return Board(
+        "Senate 106", A, "Senate 106, +-1 votes, senators by roll calls, gaps cannot be bought"
+    )
 
 
 def _oboe() -> Board:
     seen, seconds = datasets.oboe()
-    recipe = "Oboe, error of pipelines by data sets; its price is the runtime where prices are asked for"
+    recipe = (
+        "Oboe, error of pipelines by data sets; its price is the runtime where prices are asked for"
+    )
     return Board("Oboe", seen.to_dense().T, recipe, seconds.T)
 
 

@@ -153,14 +153,18 @@ def score_table(bars, names, seeds):
                 fit, bought = ours(one, share, seed)
                 told = scores(fit, bought)
                 kept["ours"].append(judge(told, truth))
-                saved.append((savings(told, bought), kept["ours"][-1][0], one.naive_error(share), share))
+                saved.append(
+                    (savings(told, bought), kept["ours"][-1][0], one.naive_error(share), share)
+                )
                 kept["random"].append((fitted_error(one, random_cells(one, share, seed)),))
                 if seed < FIRST + 3:  # a rival for information only
                     kept["greedy"].append((fitted_error(one, greedy(one, share, seed)),))
                 mean, half = raw(one, common_columns(one, share, seed))
                 error = float(np.mean((mean - truth) ** 2))
                 tau = float(kendalltau(mean, truth).statistic)
-                kept["common"].append((error, np.abs(mean - truth) <= half, 2 * float(np.nanmean(half)), tau))
+                kept["common"].append(
+                    (error, np.abs(mean - truth) <= half, 2 * float(np.nanmean(half)), tau)
+                )
             lines.append(_score_line(bars, name, share, limit, kept, one.naive_error(share)))
             means.append(float(np.mean([x[1].mean() for x in kept["ours"]])))
     show(
@@ -187,7 +191,9 @@ def _score_line(bars, name, share, limit, kept, naive):
     if name in ("ae2", "Oboe"):
         bars.at_most(f"{what}: ratio to random cells + fit", against, 0.90)
     bars.at_most(f"{what}: ratio to random cells + fit, less 2 s.e.", against - 2 * doubt, 1.03)
-    bars.at_least(f"{what}: coverage + 2 s.e.", float(np.mean(covered)) + 2 * standard_error(covered), 0.88)
+    bars.at_least(
+        f"{what}: coverage + 2 s.e.", float(np.mean(covered)) + 2 * standard_error(covered), 0.88
+    )
     bars.at_most(f"{what}: width over naive t-interval's", width, 1.0)
     tau = {x: float(np.mean([y[3] for y in kept[x]])) for x in ("ours", "common")}
     return (
@@ -199,12 +205,28 @@ def _score_line(bars, name, share, limit, kept, naive):
 
 def _savings_table(bars, saved):
     """Judge "surely saved" by the error that each purchase really had."""
-    said = [(x.surely, error < naive**2, _true_share(error / naive**2, share)) for x, error, naive, share in saved]
+    said = [
+        (x.surely, error < naive**2, _true_share(error / naive**2, share))
+        for x, error, naive, share in saved
+    ]
     claims = [right for surely, right, _ in said if surely]
     large = [surely for surely, _, part in said if part > 0.2]
     known = sum(not x.reason for x, *_ in saved)
-    rows = [(len(saved), known, len(claims), float(np.mean(claims)), len(large), float(np.mean(large)))]
-    show("savings", ("runs", "known", "'surely' said", "right in sign", "runs that save > 20 %", "of which said"), rows)
+    rows = [
+        (len(saved), known, len(claims), float(np.mean(claims)), len(large), float(np.mean(large)))
+    ]
+    show(
+        "savings",
+        (
+            "runs",
+            "known",
+            "'surely' said",
+            "right in sign",
+            "runs that save > 20 %",
+            "of which said",
+        ),
+        rows,
+    )
     bars.at_least("'surely saved': right in sign", float(np.mean(claims)), 0.95)
     bars.at_least("'surely saved': said where more than 20 % is saved", float(np.mean(large)), 0.50)
 
@@ -244,8 +266,14 @@ def priced(bars, seeds):
         rows.append((f"{share:.0%}", *roots, f"{ratio:.3f} +- {error:.3f}",
                      f"{np.mean(covered):.3f} +- {standard_error(covered):.3f}", float(min(spent))))  # fmt: skip
         bars.at_most(f"Oboe by runtime, {share:.0%}: error over the better naive", ratio, limit)
-        bars.at_least(f"Oboe by runtime, {share:.0%}: coverage + 2 s.e.", float(np.mean(covered)) + 2 * standard_error(covered), 0.88)
-        bars.at_least(f"Oboe by runtime, {share:.0%}: least share of the money spent", float(min(spent)), 0.98)
+        bars.at_least(
+            f"Oboe by runtime, {share:.0%}: coverage + 2 s.e.",
+            float(np.mean(covered)) + 2 * standard_error(covered),
+            0.88,
+        )
+        bars.at_least(
+            f"Oboe by runtime, {share:.0%}: least share of the money spent", float(min(spent)), 0.98
+        )
     show(f"Oboe by runtime, {len(seeds)} seeds: error of scores",
          ("money", "ours", "common columns", "random cells", "ratio to the better", "covers", "spent, least"), rows)  # fmt: skip
 
@@ -268,7 +296,11 @@ def _naive_priced(one, money, kind, seed):
                 taken.flat[cell] = True
                 left -= cost
     counts = taken.sum(axis=1)
-    mean = np.where(counts > 0, np.sum(one.values * taken, axis=1) / np.maximum(counts, 1), np.mean(one.values[taken]))
+    mean = np.where(
+        counts > 0,
+        np.sum(one.values * taken, axis=1) / np.maximum(counts, 1),
+        np.mean(one.values[taken]),
+    )
     return mean, 1.0 - left / money
 
 
@@ -294,12 +326,21 @@ def orders(bars, names, draws, seeds):
                 for promise in ("all", "holm", "pairs"):
                     surely = order(apart, 0.9, promise).surely
                     wrong = int((surely & ~better).sum())
-                    line += [surely.sum() / pairs, wrong > 0, wrong / pairs, wrong / max(surely.sum(), 1)]
+                    line += [
+                        surely.sum() / pairs,
+                        wrong > 0,
+                        wrong / pairs,
+                        wrong / max(surely.sum(), 1),
+                    ]
                 found.append(line)
             found = np.array(found, float)
             mean = found.mean(axis=0)
             what = f"order, {name}, {share:.0%}"
-            bars.at_most(f"{what}: draws with a false pair, less 2 s.e.", mean[1] - 2 * standard_error(found[:, 1]), 0.10)
+            bars.at_most(
+                f"{what}: draws with a false pair, less 2 s.e.",
+                mean[1] - 2 * standard_error(found[:, 1]),
+                0.10,
+            )
             bars.at_least(f"{what}: separated, over Holm's", mean[0] - mean[4], 0.0)
             if name == "ae2":
                 bars.at_least(f"{what}: separated, not one false", mean[0], limit)
@@ -318,12 +359,22 @@ def orders(bars, names, draws, seeds):
                 for goal in ("order", "scores"):
                     told = scores(*ours(one, share, seed, goal))
                     tau[goal].append(kendalltau(told.mean, one.truth).statistic)
-                tau["common"].append(kendalltau(raw(one, common_columns(one, share, seed))[0], one.truth).statistic)
+                tau["common"].append(
+                    kendalltau(raw(one, common_columns(one, share, seed))[0], one.truth).statistic
+                )
             mean = {x: float(np.mean(y)) for x, y in tau.items()}
             rows.append((name, f"{share:.0%}", *(f"{mean[x]:.3f}" for x in mean)))
             apart = np.array(tau["order"]) - np.array(tau["common"])
-            bars.at_least(f"Kendall, {name}, {share:.0%}: order less common, + 2 s.e.", float(apart.mean()) + 2 * standard_error(apart), -0.01)
-    show("Kendall's tau, 10 seeds", ("board", "share", "goal order", "goal scores", "common columns"), rows)
+            bars.at_least(
+                f"Kendall, {name}, {share:.0%}: order less common, + 2 s.e.",
+                float(apart.mean()) + 2 * standard_error(apart),
+                -0.01,
+            )
+    show(
+        "Kendall's tau, 10 seeds",
+        ("board", "share", "goal order", "goal scores", "common columns"),
+        rows,
+    )
 
 
 # new rows
@@ -344,17 +395,29 @@ def against_history(bars, names, most):
                          *(f"{x:.3f}" for x in np.sqrt(error.mean(axis=0) / exact.mean(axis=0))),
                          f"{cover.mean():.3f} +- {standard_error(cover):.3f}", f"{width.mean() / other.mean():.2f}"))  # fmt: skip
             what = f"new rows, {name}, {together} at once"
-            bars.at_most(f"{what}: error over the uniform one", ratio, NEW_ROWS[name] + (0.05 if together > 1 else 0.0))
-            bars.at_least(f"{what}: coverage + 2 s.e.", float(cover.mean()) + 2 * standard_error(cover), 0.87)
-            bars.at_most(f"{what}: coverage - 2 s.e.", float(cover.mean()) - 2 * standard_error(cover), 0.95)
-            bars.at_most(f"{what}: width over that of a replayed uniform interval", float(width.mean() / other.mean()), 1.0)
+            bars.at_most(
+                f"{what}: error over the uniform one",
+                ratio,
+                NEW_ROWS[name] + (0.05 if together > 1 else 0.0),
+            )
+            bars.at_least(
+                f"{what}: coverage + 2 s.e.", float(cover.mean()) + 2 * standard_error(cover), 0.87
+            )
+            bars.at_most(
+                f"{what}: coverage - 2 s.e.", float(cover.mean()) - 2 * standard_error(cover), 0.95
+            )
+            bars.at_most(
+                f"{what}: width over that of a replayed uniform interval",
+                float(width.mean() / other.mean()),
+                1.0,
+            )
     show("new rows against history, 2.5, 5 and 10 % of their cells", ("board", "at once", "rows", "error / uniform", "2.5 %", "5 %", "10 %",
          "covers", "width / uniform replayed"), rows)  # fmt: skip
 
 
 def _new_rows(one, together, most):
     """Return squared errors, exact uniform ones, coverage and widths of every row as a new one, (rows, 3 budgets)."""
-    m, n = one.values.shape
+    m = len(one.values)
     rows = np.random.default_rng(FIRST + together).permutation(m)[: min(m, most)]
     kept = []
     for part in np.array_split(rows, -(-len(rows) // together)):
@@ -377,7 +440,9 @@ def _one_new_row(one, i, fit, replay):
     for share in (0.025, 0.05, 0.1):
         k = max(2, round(share * n))
         columns = greedy_columns(fit, there, np.ones(n), float(max(2, round(share * cells))))
-        own = ew.Observations.from_triplets(np.zeros(len(columns), int), columns, row[columns], (1, n))
+        own = ew.Observations.from_triplets(
+            np.zeros(len(columns), int), columns, row[columns], (1, n)
+        )
         mean, spread = folded_means(fit, own, there[None, :])
         half = quantile(replay.ratios(np.ones(n), float(k)), 0.9) * float(spread[0])
         exact = variance * (1.0 / max(2, round(share * cells)) - 1.0 / cells)
@@ -396,7 +461,9 @@ def _uniform_replayed(past, k):
     for row in past:
         values = row[~np.isnan(row)]
         some = rng.permutation(values)[:k]
-        spread = max(float(some.std(ddof=1)), 1e-9 * max(float(values.std()), 1e-300)) * np.sqrt(1.0 / len(some) - 1.0 / len(values))
+        spread = max(float(some.std(ddof=1)), 1e-9 * max(float(values.std()), 1e-300)) * np.sqrt(
+            1.0 / len(some) - 1.0 / len(values)
+        )
         ratios.append(abs(some.mean() - values.mean()) / max(spread, 1e-300))
         spreads.append(spread)
     return quantile(np.array(ratios), 0.9) * float(np.mean(spreads))
@@ -414,7 +481,11 @@ def races(bars, count):
         for seed in range(count):
             rng = np.random.default_rng([FIRST, seed, 15])
             task = rng.standard_normal(n)
-            noise = rng.standard_normal((2, n)) if seed % 2 else (rng.random((2, n)) < 0.3).astype(float)
+            noise = (
+                rng.standard_normal((2, n))
+                if seed % 2
+                else (rng.random((2, n)) < 0.3).astype(float)
+            )
             noise -= noise.mean(axis=1, keepdims=True)  # equal rows are equal over all columns
             table = noise + task
             table[0] += gap * np.std(noise[0] - noise[1], ddof=1) * np.sqrt(1.0 / horizon - 1.0 / n)
@@ -427,7 +498,11 @@ def races(bars, count):
             bars.at_most("races between equal rows: a winner is named", named / count, 0.05)
         else:
             bars.at_least("races with a gap of 4 s.e.: stopped", named / count, 0.80)
-    show(f"races, at most {horizon} pairs, looked at after every cell", ("rows", "races", "winner named", "the better one", "pairs, mean"), rows)
+    show(
+        f"races, at most {horizon} pairs, looked at after every cell",
+        ("rows", "races", "winner named", "the better one", "pairs, mean"),
+        rows,
+    )
 
 
 def _race(table, horizon, population, confidence=0.95):
@@ -467,9 +542,18 @@ def best(bars, count):
     for low, high in ((0, 0.5), (0.5, 0.8), (0.8, 0.95), (0.95, 1.01)):
         inside = (said >= low) & (said < high)
         if inside.any():
-            rows.append((f"{low:g}-{min(high, 1):g}", int(inside.sum()), float(said[inside].mean()), float(right[inside].mean())))
+            rows.append(
+                (
+                    f"{low:g}-{min(high, 1):g}",
+                    int(inside.sum()),
+                    float(said[inside].mean()),
+                    float(right[inside].mean()),
+                )
+            )
     show("top-two's confidence, 30 rows", ("said", "runs", "mean said", "right"), rows)
-    bars.at_least("top-two: mean log score of its confidence, less the best constant's", score - flat, 0.0)
+    bars.at_least(
+        "top-two: mean log score of its confidence, less the best constant's", score - flat, 0.0
+    )
 
 
 # rehearsal
@@ -489,15 +573,35 @@ def rehearsals(bars, names):
         for line in told.lines:
             errors = []
             for seed in range(FIRST + 100, FIRST + 120):
-                found = purchase(filled(one)[halves[1]], there, float(int(line.share * there.sum())), seed=seed)
+                found = purchase(
+                    filled(one)[halves[1]], there, float(int(line.share * there.sum())), seed=seed
+                )
                 errors.append(float(np.sqrt(np.mean((found.mean - truth) ** 2))))
             mean = float(np.sqrt(np.mean(np.square(errors))))
             inside = float(np.mean([line.low <= x <= line.high for x in errors]))
             good &= abs(line.error / mean - 1) <= 0.15
-            rows.append((name, f"{line.share:.0%}", line.error, mean, f"{line.error / mean:.2f}", f"{line.low:.4g}-{line.high:.4g}", inside))
-            bars.at_least(f"rehearsal, {name}, {line.share:.0%}: single purchases inside the band", inside, 0.80)
+            rows.append(
+                (
+                    name,
+                    f"{line.share:.0%}",
+                    line.error,
+                    mean,
+                    f"{line.error / mean:.2f}",
+                    f"{line.low:.4g}-{line.high:.4g}",
+                    inside,
+                )
+            )
+            bars.at_least(
+                f"rehearsal, {name}, {line.share:.0%}: single purchases inside the band",
+                inside,
+                0.80,
+            )
         close += good
-    show("rehearsed on half the rows, the other half bought 20 times", ("board", "share", "forecast", "bought", "ratio", "band", "inside"), rows)
+    show(
+        "rehearsed on half the rows, the other half bought 20 times",
+        ("board", "share", "forecast", "bought", "ratio", "band", "inside"),
+        rows,
+    )
     bars.at_least("rehearsal: boards whose forecasts are within 15 %", close, min(4, len(names)))
 
 
@@ -507,7 +611,9 @@ CASES = ("scores", "priced", "order", "new", "races", "best", "rehearsal")
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--priced-seeds", type=int, default=40, help="of the fits on Oboe by runtime, a minute each")
+    parser.add_argument(
+        "--priced-seeds", type=int, default=40, help="of the fits on Oboe by runtime, a minute each"
+    )
     parser.add_argument("--draws", type=int, default=2000, help="of common columns, for the order")
     parser.add_argument("--rows", type=int, default=150, help="most rows that are new once")
     parser.add_argument("--races", type=int, default=2000)

@@ -237,6 +237,8 @@ def test_levels_are_few_values_that_are_all_used():
     assert likelihood_of(ratings, "auto") == "ordinal"
     assert likelihood_of(np.tile([0.0, 1.0], 20), "auto") == "binary"
     assert likelihood_of(ratings, "gaussian") == "gaussian"
+    with pytest.raises(DataError, match="at most 50 different values, got 500"):
+        likelihood_of(rng.standard_normal(500), "ordinal")
     with pytest.raises(ParameterError, match="likelihood must be one of"):
         likelihood_of(ratings, "poisson")
     with pytest.raises(ParameterError, match="soft-impute knows no likelihood"):
@@ -457,6 +459,14 @@ def test_binary_with_features_uses_averages_and_says_so():
 # intervals that fit each line -----------------------------------------------------------------------------------------
 
 
+def test_the_rank_of_noiseless_data_is_theirs():
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((120, 3)) @ rng.standard_normal((3, 90))
+        X = np.where(rng.random(A.shape) < 0.4, A, np.nan)
+        assert low_rank(Observations.from_dense(X)).rank == 3
+
+
 def test_noisy_rows_get_wider_intervals_and_even_noise_is_left_alone():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((120, 2)) @ rng.standard_normal((2, 200))
@@ -471,6 +481,10 @@ def test_noisy_rows_get_wider_intervals_and_even_noise_is_left_alone():
     assert 0.87 < np.nanmean(inside) < 0.93
     assert np.mean(by_row < 0.8) < 0.1
     assert np.mean(high - low, axis=1)[:30].min() > 1.5 * np.mean(high - low, axis=1)[30:].mean()
+    turned = found.transposed()
+    np.testing.assert_allclose(turned.interval(7, 40).low, found.interval(40, 7).low, rtol=0.5)
+    new = Observations([0, 1, 2], [0, 0, 0], [0.5, 0.2, 0.1], (120, 1))
+    assert found.fold_in(new, "columns").interval(3, 0).low.shape == ()
     even = A + 0.5 * rng.standard_normal(A.shape)
     plain = conformal(Observations.from_dense(np.where(known, even, np.nan)))
     assert "scale" not in plain.report["interval"]

@@ -10,6 +10,7 @@ from entrywise.types import Array
 
 LIKELIHOODS = ("auto", "gaussian", "binary", "ordinal")
 MOST_LEVELS = 11  # different values up to which they may be levels: a scale from 0 to 10
+MOST_ASKED = 50  # different values that are levels when one says so
 EACH_SEEN = 10  # known entries for each level at least, else few values are chance
 RAREST = 10.0  # a level is used when it has at least one tenth of an even share of the answers
 
@@ -35,6 +36,11 @@ def likelihood_of(values: Array, asked: str) -> str:
     """Return ``gaussian``, ``binary`` or ``ordinal``: as asked, or what suits the values; refuse what cannot be."""
     if asked not in LIKELIHOODS:
         raise ParameterError(f"likelihood must be one of {', '.join(LIKELIHOODS)}, got {asked!r}")
+    if asked == "ordinal" and len(np.unique(values)) > MOST_ASKED:
+        raise DataError(
+            f"likelihood='ordinal' needs at most {MOST_ASKED} different values, got {len(np.unique(values))}; "
+            "round them, or leave the likelihood out"
+        )
     if asked != "auto":
         return asked
     levels = levels_of(values)

@@ -116,7 +116,8 @@ def complete(
     draws = generator(rng)
     if method == "auto":
         params = {**params, **described}
-        found, reasons = _auto(seen, kind, draws, calibrate, progress, params)
+        chosen = likelihood == "auto"
+        found, reasons = _auto(seen, kind, chosen, draws, calibrate, progress, params)
     elif method in LOW_RANK:
         params = {**params, **described}
         found = _named(seen, method, kind, draws, calibrate, progress, params)
@@ -264,14 +265,15 @@ def hints(seen: Observations) -> list[str]:
 def _auto(
     seen: Observations,
     kind: str,
+    chosen: bool,
     rng: np.random.Generator,
     calibrate: bool,
     progress: Any,
     params: dict[str, Any],
 ) -> tuple[LowRank, list[str]]:
-    """Return the better of low-rank and rank one, and why."""
+    """Return the better of low-rank and rank one, and why; `chosen` says that the likelihood was not asked for."""
     words = LIKELIHOOD_WORDS[kind]
-    if kind == "binary" and min(seen.shape) < TINY_SIDE:
+    if kind == "binary" and chosen and min(seen.shape) < TINY_SIDE:
         kind, words = _tiny(seen, rng, params)
     found = _calibrated(seen, low_rank, kind, rng, calibrate, {**params, "progress": progress})
     plural = "s" if found.rank != 1 else ""

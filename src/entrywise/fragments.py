@@ -195,7 +195,7 @@ def intervals(
     """Return values with their intervals as a picture, a line each, from top to bottom."""
     least, most = min(low), max(high)
     ticks = _ticks(least, most)
-    left, right, row, top = 190.0, 620.0, 20.0, 8.0
+    left, right, row, top = 225.0, 620.0, 20.0, 8.0
     bottom = top + row * len(names)
 
     def x(value: float) -> float:

@@ -75,9 +75,7 @@ def _prices(table: Table, name: str | None = None) -> list[float]:
     return numbers.tolist()
 
 
-def _file(
-    path: str, rows: Sequence[str] | None, cols: Sequence[str] | None
-) -> tuple[str, Any]:
+def _file(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None) -> tuple[str, Any]:
     """Return (rows, cols or cells, prices in their order) of a small file."""
     if not Path(path).exists():
         raise ParameterError(

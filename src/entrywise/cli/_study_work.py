@@ -27,7 +27,9 @@ def answering(
     from entrywise.oracles import CommandOracle, FunctionOracle
 
     if (oracle is None) == (command is None):
-        raise ParameterError("say who answers: --oracle module:function, or --command 'judge {row} {col}'")
+        raise ParameterError(
+            "say who answers: --oracle module:function, or --command 'judge {row} {col}'"
+        )
     if by not in ("label", "index"):
         raise ParameterError(f"--by must be label or index, got {by!r}")
     labels = study.labels

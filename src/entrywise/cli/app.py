@@ -21,8 +21,10 @@ from entrywise.cli import (
     rank_next,
     report,
     reproduce,
+    serve,
     study_changes,
     subspace,
+    token,
 )
 from entrywise.cli._file_first import file_first
 from entrywise.cli._shared import run_command
@@ -47,11 +49,13 @@ for _command in (
     online.online,
     report.report,
     reproduce.reproduce,
+    serve.serve,
     subspace.subspace,
 ):
     app.command()(_command)
 app.add_typer(study_changes.commands)
 app.add_typer(leaderboard.leaderboard)
+app.add_typer(token.token)
 app.add_typer(file_first("crowd", crowd.crowd, next=crowd_next.crowd_next))
 app.add_typer(file_first("rank", rank.rank, next=rank_next.rank_next))
 

@@ -28,7 +28,12 @@ PriceFile = Annotated[
     typer.Option(help="CSV with columns row, col, price; every cell costs 1 when left out."),
 ]
 
-PLANS = {"scores": "row-scores", "order": "row-scores", "best": "top-two", "all": "most-informative"}
+PLANS = {
+    "scores": "row-scores",
+    "order": "row-scores",
+    "best": "top-two",
+    "all": "most-informative",
+}
 
 
 @leaderboard.command()
@@ -158,7 +163,9 @@ def report(
     say(f"intervals: {board.how}")
     light = [names[i] for i in board.order if board.light[i]]
     if light:
-        say(f"rests on fewer than 5 cells: {', '.join(light[:10])}{' ...' if len(light) > 10 else ''}")
+        say(
+            f"rests on fewer than 5 cells: {', '.join(light[:10])}{' ...' if len(light) > 10 else ''}"
+        )
     if not bought.known.all() and "table" not in bought.arms:
         say(savings(board, bought, prices).words)
     if plot is not None:
@@ -206,14 +213,31 @@ def rehearse(
     columns = ("goal", "share", "budget", "error", "low", "high", "naive", "ratio", "covered", "separated", "false", "tau")  # fmt: skip
     if format is Format.table:
         lines = [(*x[:2], *(f"{y:.3g}" for y in x[2:])) for x in lines]
-    emit(columns, lines, format, title=f"{past.shape[0]} rows x {past.shape[1]} columns, {repeats} purchases each")
-    say("error: of scores, its band for one purchase; naive: the same columns for all, raw means, same money")
+    emit(
+        columns,
+        lines,
+        format,
+        title=f"{past.shape[0]} rows x {past.shape[1]} columns, {repeats} purchases each",
+    )
+    say(
+        "error: of scores, its band for one purchase; naive: the same columns for all, raw means, same money"
+    )
     say(told.advice)
 
 
 def _print(board: Any, names: list[str], level: float, format: Format) -> None:
     """Print a line a row, the best first; places as a range on the terminal."""
-    columns = ["model", "score", "low", "high", "tier", "best_place", "worst_place", "cells", "spent"]
+    columns = [
+        "model",
+        "score",
+        "low",
+        "high",
+        "tier",
+        "best_place",
+        "worst_place",
+        "cells",
+        "spent",
+    ]
     lines = []
     for i in board.order:
         numbers = (float(board.mean[i]), float(board.low[i]), float(board.high[i]))
@@ -247,7 +271,9 @@ def _of_study(database: str, name: str) -> tuple[Any, Any, list[str], Any, list[
     fit = study.result()
     names = [str(study.labels.row(i)) for i in range(m)]
     share = len(bought) / (m * n)
-    words = [f"{len(bought)} of {m * n} cells ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"]
+    words = [
+        f"{len(bought)} of {m * n} cells ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"
+    ]
     if fit.report.get("best") is not None:
         best, sure = names[int(fit.report["best"])], float(fit.report["confidence"])
         words.append(f"best: {best}, with probability {sure:.2f}")
@@ -262,7 +288,9 @@ def _of_table(path: str) -> tuple[None, Any, list[str], None, list[str]]:
     table = read_entries(path).observations
     m, n = table.shape
     names = _labels(table.row_labels, m)
-    words = [f"{len(table)} of {m * n} cells are there ({len(table) / (m * n):.1%}); the others are completed"]
+    words = [
+        f"{len(table)} of {m * n} cells are there ({len(table) / (m * n):.1%}); the others are completed"
+    ]
     return None, Bought.from_table(table), names, None, words
 
 

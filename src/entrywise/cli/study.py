@@ -226,7 +226,9 @@ def status(database: Where, name: Name, format: FormatOption = Format.table) -> 
     now["workers"] = [
         {**w, "since": _date(w["since"]), "until": _date(w["until"])} for w in now["workers"]
     ]
-    _one(now | {"sentence": sentence} if format is not Format.table else now, format, f"study {name}")
+    _one(
+        now | {"sentence": sentence} if format is not Format.table else now, format, f"study {name}"
+    )
 
 
 @study.command("list")

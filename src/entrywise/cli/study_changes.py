@@ -387,7 +387,9 @@ def work(
     lease: Annotated[
         float, typer.Option(help="Seconds until others may take over what a dead worker held.")
     ] = 3600.0,
-    timeout: Annotated[float, typer.Option(help="Seconds after which a command is killed.")] = 600.0,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds after which a command is killed.")
+    ] = 600.0,
     retries: Annotated[int, typer.Option(help="Tries after the first, each after a pause.")] = 2,
     on_error: Annotated[
         str, typer.Option(help="return: give questions back; fail: tell them as failed, charged.")
@@ -410,7 +412,9 @@ def work(
     done = watched(found, call, workers=workers, **how)
     now = found.status()
     if done.returned:
-        say(f"{count(done.returned, 'question')} were given back: {done.last_error}", style="yellow")
+        say(
+            f"{count(done.returned, 'question')} were given back: {done.last_error}", style="yellow"
+        )
     say(
         f"study {name!r} is {now['state']}: {count(now['answered'], 'answer')}, {now['spent']:g} spent"
     )

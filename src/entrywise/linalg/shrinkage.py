@@ -9,7 +9,7 @@ from entrywise.types import Array
 LEAST_SPREAD = 1e-3  # squared coefficient of variation below which all lines count as equal
 
 
-def shrunk_variances(squares: Array, freedom: Array) -> tuple[Array, float]:
+def shrunk_variances(squares: Array, freedom: Array, weight: float = 1.0) -> tuple[Array, float]:
     r"""Return the variance of every line, shrunk, and how many degrees of freedom the common one adds.
 
     With mean squares :math:`s_i^2` on :math:`d_i` degrees of freedom the lines' own variances have the squared
@@ -25,6 +25,8 @@ def shrunk_variances(squares: Array, freedom: Array) -> tuple[Array, float]:
         Mean square of each line; what a line without degrees of freedom says does not count.
     freedom : ndarray of shape (m,)
         Degrees of freedom, 0 or more.
+    weight : float
+        How many times more the common variance counts than its spread says.
 
     Examples
     --------
@@ -43,6 +45,6 @@ def shrunk_variances(squares: Array, freedom: Array) -> tuple[Array, float]:
     spread = float(np.sum(freedom[counts] * apart)) / total
     chance = 2.0 / float(np.mean(freedom[counts]))
     own = max((spread - chance) / (1.0 + chance), LEAST_SPREAD)
-    added = 4.0 + 2.0 / own
+    added = weight * (4.0 + 2.0 / own)
     seen = np.where(counts, freedom * squares, 0.0)
     return np.asarray(((added - 2.0) * pool + seen) / (added + freedom)), added

@@ -191,7 +191,11 @@ def _prune(fit: EmpiricalBayes) -> None:
     """Leave out components that came in by chance: far below the noise, and the evidence rises without them."""
     while fit.rank > 0:
         sizes = fit.balance()
-        weak = int(np.sum(sizes < NOTHING * fit.t2)) or int(sizes[-1] < LITTLE * fit.t2)
+        noiseless = (
+            fit.t2 <= 2.0 * fit.floor
+        )  # what is left is round-off: any size below it is none
+        little = 1.0 if noiseless else LITTLE
+        weak = int(np.sum(sizes < NOTHING * fit.t2)) or int(sizes[-1] < little * fit.t2)
         if not weak:
             return
         before, evidence = fit.state(), fit.evidence

@@ -67,6 +67,16 @@ class Calibration:
                 widest = np.maximum(widest, np.where(cold, own, 0.0))
         return np.where(widest > 0, widest, found)
 
+    def transposed(self) -> Calibration:
+        """Return the calibration of the transposed matrix; counts are still those of these rows."""
+        return replace(
+            self,
+            row_factors=self.col_factors,
+            col_factors=self.row_factors,
+            cold_row_scores=self.cold_col_scores,
+            cold_col_scores=self.cold_row_scores,
+        )
+
     def without_rows(self) -> Calibration:
         """Return the calibration for other rows: what was learned of each row is left out."""
         return replace(self, row_factors=np.ones(1))

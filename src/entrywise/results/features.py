@@ -37,6 +37,14 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """Features by label, read from a file; a frame says the same."""
+
+    labels: list[str]
+    columns: list[Column]
+
+
+@dataclass(frozen=True, eq=False)
 class Features:
     """How the features of the lines of one side become d numbers each: ``(x - center) / scale``, times `basis`.
 
@@ -164,6 +172,8 @@ def _wide(
 
 def _frame(given: Any) -> tuple[list[str] | None, list[Column]]:
     """Return the labels of a frame, from its index or a first column of different texts or numbers, and the others."""
+    if isinstance(given, FeatureTable):
+        return given.labels, given.columns
     import narwhals as nw
 
     index = getattr(given, "index", None)

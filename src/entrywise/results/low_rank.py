@@ -296,7 +296,7 @@ class LowRank(Matrix):
         )
 
     def transposed(self) -> LowRank:
-        """Return the transposed matrix; its ``calibration`` still speaks of these rows."""
+        """Return the transposed matrix; corrections by counts in its ``calibration`` are still those of these rows."""
         return replace(
             self,
             left=self.right,
@@ -306,6 +306,7 @@ class LowRank(Matrix):
             row_counts=self.col_counts,
             col_counts=self.row_counts,
             posterior=None if self.posterior is None else self.posterior.transposed(),
+            calibration=None if self.calibration is None else self.calibration.transposed(),
             row_features=self.col_features,
             col_features=self.row_features,
             row_labels=self.col_labels,

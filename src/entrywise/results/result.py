@@ -110,9 +110,10 @@ class Result:
         npz.save(path, arrays, plain)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the result that :meth:`save` wrote."""
+    def load(cls, path: str | os.PathLike[str] | bytes) -> Self:
+        """Return the result that :meth:`save` wrote, from its file or from the bytes of it."""
         plain, arrays = npz.unpack(path, "a result")
+        path = "the bytes" if isinstance(path, bytes) else path
         if "kind" not in plain or "certificates" not in plain:
             raise DataError(f"{path} must hold a result saved by entrywise")
         home = str(plain.pop("home", ""))

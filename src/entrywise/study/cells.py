@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
 from entrywise.study.entries import title
-from entrywise.study.records import Record
+from entrywise.study.leases import by_batch
+from entrywise.study.records import Record, Told
 from entrywise.study.schema import FREE, facts, pending, questions
+from entrywise.study.status import IMPLAUSIBLE
 from entrywise.study.store import Store
 from entrywise.types import Array, Indices
 
@@ -31,9 +33,9 @@ class Cells(NamedTuple):
 
 def cells(store: Store, record: Record, rows: Range, cols: Range) -> Cells:
     """Return what is known, bought, out or queued within a range of rows and columns."""
-    found = _cells(store, record, rows, cols)
+    found = _found(store, record, rows, cols)
     if record.symmetric:
-        mirrored = _cells(store, record, cols, rows)
+        mirrored = _found(store, record, cols, rows)
         found = {(j, i): it for (i, j), it in mirrored.items()} | found
     if not found:
         none = np.zeros(0, np.int64)
@@ -43,7 +45,7 @@ def cells(store: Store, record: Record, rows: Range, cols: Range) -> Cells:
     return Cells(places[:, 0], places[:, 1], np.array(states, np.uint8), np.array(values))
 
 
-def _cells(
+def _found(
     store: Store, record: Record, rows: Range, cols: Range
 ) -> dict[tuple[int, int], tuple[int, float]]:
     q, f, p = questions.c, facts.c, pending.c
@@ -113,3 +115,25 @@ def said_of(store: Store, record: Record, row: int, col: int) -> list[dict[str, 
         }
         for line in rows
     ]
+
+
+def far_off(store: Store, record: Record, told: Told) -> list[int]:
+    """Return which answers lie so far from what the plan expected that a slip of the pen is likelier."""
+    q = questions.c
+    keys = [(int(b), int(p)) for b, p in zip(told.batch, told.position, strict=True)]
+    asked: dict[tuple[int, int], tuple[float, float]] = {}
+    for batch, positions in by_batch(keys):
+        query = sa.select(q.position, q.expected, q.deviation).where(
+            q.study == record.id,
+            q.batch == batch,
+            q.expected.is_not(None),
+            store.database.within(q.position, positions),
+        )
+        rows = store.database.read(lambda c, query=query: store.database.columns(c, query))
+        asked |= {(batch, position): (mean, deviation) for position, mean, deviation in rows}
+    found = []
+    for k, key in enumerate(keys):
+        mean, deviation = asked.get(key, (0.0, np.inf))
+        if abs(told.value[k] - mean) > IMPLAUSIBLE * (deviation or np.inf):
+            found.append(k)
+    return found

@@ -19,19 +19,14 @@ from entrywise.oracles import Oracle
 from entrywise.queries import Plan, Prices
 from entrywise.results import Certificate, Result
 from entrywise.study import changes, plans, status
-from entrywise.study.entries import Labels, Question, parse
-from entrywise.study.records import Blaming, Filter, Key, Leased, Record, Told, Workers
+from entrywise.study.entries import Asked, Labels, parse
+from entrywise.study.records import ANY, Blaming, Filter, Key, Leased, Record, Told, Workers
+from entrywise.study.remote import RemoteStudy
 from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
 
 STEPPER = 2.0  # seconds for which others leave a step to the one who began it, at least
 _PAUSE = 0.02  # seconds between looks at a step that somebody else works out
-
-
-class Asked(list[Question]):
-    """Questions, and ``why`` fewer came than were wanted (None when enough did)."""
-
-    why: str | None = None
 
 
 class Study:
@@ -74,7 +69,8 @@ class Study:
             None  # a question that was open: while it is, the step is not complete
         )
         self._id = uuid.uuid4().hex
-        self._patience = STEPPER
+        self._least = self._patience = STEPPER
+        self._waiting: float | None = None  # since when somebody else works out the step
 
     @classmethod
     def create(
@@ -131,12 +127,18 @@ class Study:
         name: str,
         *,
         plans: Mapping[str, Callable[..., Plan]] | None = None,
+        token: str | None = None,
     ) -> Study:
         """Come back to a study; nothing is worked out until somebody asks or tells.
+
+        At ``https://...`` a service keeps it, which `token` lets you in to: a
+        :class:`~entrywise.study.remote.RemoteStudy`.
 
         Only methods of entrywise run, those that are installed as entry points ``entrywise.plans``, and `plans` that
         you allow by name: data never name code.
         """
+        if isinstance(url, str) and url.startswith(("http://", "https://")):
+            return RemoteStudy(url, name, token)  # type: ignore[return-value]
         return cls(Store.of(url, must_exist=True), name, plans)
 
     def __repr__(self) -> str:
@@ -241,7 +243,7 @@ class Study:
         return found
 
     def take(
-        self, limit: int | None, worker: str | None, lease: float, wanted: Filter = Filter()
+        self, limit: int | None, worker: str | None, lease: float, wanted: Filter = ANY
     ) -> tuple[Leased | None, str]:
         """Return (questions, state of the study), making a step where too few questions fit."""
         leases = self.store.leases
@@ -313,7 +315,7 @@ class Study:
 
     # advancing
 
-    def advance(self, wanted: Filter = Filter(), limit: int | None = None) -> Record:
+    def advance(self, wanted: Filter = ANY, limit: int | None = None) -> Record:
         """Work out the next questions if there is something to work out, and return where the study stands.
 
         The plan runs outside of any transaction; what it asks is installed by compare-and-swap on the cursor and
@@ -334,9 +336,10 @@ class Study:
     def _step(self, record: Record, wanted: Filter, limit: int | None) -> bool:
         """Make a step; tell whether that is all for now."""
         self._refuse_other_version(record)
-        if not self.store.claim(record, self._id, self._patience):
+        if not self.store.claim(record, self._id, self._patience) and not self._tired():
             time.sleep(_PAUSE)
             return False
+        self._waiting = None
         start = time.monotonic()
         try:
             made = self._steps.next(record, wanted, limit)
@@ -344,7 +347,7 @@ class Study:
             if self.store.record(self.name).cursor != record.cursor:
                 return False  # somebody else moved it meanwhile
             raise self._trouble(record, refused) from refused.error
-        self._patience = max(STEPPER, 4.0 * (time.monotonic() - start))
+        self._patience = max(self._least, 4.0 * (time.monotonic() - start))
         if made is None:
             self.store.unclaim(record, self._id)
             return True
@@ -356,6 +359,12 @@ class Study:
         handed_over = made.ended is None and not any(len(s.fresh) for s in made.steps)
         requeued = any(want.requeue for s in made.steps for want in s.wants)
         return not (record.streaming and handed_over and not requeued)
+
+    def _tired(self) -> bool:
+        """Tell whether we have waited long enough for somebody else's step: by our own clock, too."""
+        now = time.monotonic()
+        self._waiting = self._waiting or now
+        return now - self._waiting > self._patience
 
     def _refuse_other_version(self, record: Record) -> None:
         made = record.versions.get("entrywise", __version__)

@@ -20,7 +20,7 @@ import numpy as np
 from entrywise.exceptions import EntrywiseError, ParameterError
 from entrywise.oracles import Oracle
 from entrywise.study.entries import number
-from entrywise.study.records import Filter, Leased, Told
+from entrywise.study.records import ANY, Filter, Leased, Told
 from entrywise.study.status import held
 from entrywise.types import Array, Indices
 
@@ -40,7 +40,7 @@ class Work:
     chunk: int | None = None
     whole: bool = False
     lease: float = 3600.0
-    wanted: Filter = Filter()
+    wanted: Filter = ANY
     retries: int = 2
     backoff: float = 0.1
     give_up: int = 3

@@ -5,6 +5,7 @@
 ``read_entries(path)`` the same, with one line that says how the file was understood
 ``read_table(path)``   a :class:`Table`: names or none, columns of text, the line of every record
 ``read_labels(path)``  unique labels of a first column, and the table beside them (prices, groups, ...)
+``read_features``      numbers and categories beside the labels of rows or columns
 ``read_long(path)``    one column of texts for each role: item, worker, label; winner, loser; ...
 ``read_comparisons``   who beat whom, and who tied
 ``Lines(header)``      the lines of a table that comes as a stream, one at a time
@@ -27,6 +28,7 @@ from entrywise.tables.entries import (
     read_points,
     sparse_of,
 )
+from entrywise.tables.features import read_features
 from entrywise.tables.files import LIMIT, arrays_of, boundary, contents, ending, text_of
 from entrywise.tables.numbers import is_gap, number, whole
 from entrywise.tables.roles import (
@@ -68,6 +70,7 @@ __all__ = [
     "read",
     "read_comparisons",
     "read_entries",
+    "read_features",
     "read_labels",
     "read_long",
     "read_points",

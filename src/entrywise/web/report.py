@@ -42,7 +42,11 @@ def report(study: Study, level: float = LEVEL) -> str:
     trust it, and what to do next.
     """
     told = stories.story(study, level)
-    cells = stories.all_cells(study, told)
+    return written(told, stories.all_cells(study, told), level)
+
+
+def written(told: Story, cells: Cells | None, level: float = LEVEL) -> str:
+    """Return the report of what is told of a study."""
     body = element(
         "main",
         element("h1", label(told.record.name)),

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.linalg.shrinkage import shrunk_variances
-from entrywise.passive.low_rank import low_rank
 from entrywise.observations import Observations
+from entrywise.passive.low_rank import low_rank
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices
 
@@ -19,7 +19,9 @@ Mask = NDArray[np.bool_]
 NARROW, WIDE = 0.4, 2.5  # of the mean deviation: no row counts as steadier, or as wilder, than this
 LEAST_SHARE = 0.3  # of an equal share of the spread goes to every row, however steady it looks
 LEAST_CHANCE = 0.01  # with which every cell is drawn, however dear, where the money allows it
-HISTORY_ROWS = 20  # known rows below which a replay says too little: its 90 % quantile is the 19th of 20
+HISTORY_ROWS = (
+    20  # known rows below which a replay says too little: its 90 % quantile is the 19th of 20
+)
 HISTORY_SHARE = 0.5  # of its cells that must be known for a row to count as known
 
 
@@ -69,10 +71,14 @@ def allocation(
         low, high = (factor, high) if bill <= money else (low, factor)
     wanted = np.clip(low * weight, least, most)
     whole = np.floor(wanted + 1e-9).astype(np.int64)
-    for i in np.argsort(-(wanted - whole), kind="stable"):
-        if whole[i] < most[i] and float(price @ whole) + price[i] <= money * (1 + 1e-12):
-            whole[i] += 1
-    return whole
+    left = money * (1 + 1e-12) - float(price @ whole)
+    while True:  # what rounding down left over, one cell after the other
+        room = (whole < most) & (price <= left)
+        if not room.any():
+            return whole
+        i = int(np.argmax(np.where(room, wanted - whole, -np.inf)))
+        whole[i] += 1
+        left -= float(price[i])
 
 
 def spread(counts: Indices, taken: Mask, open_: Mask, rng: np.random.Generator) -> Indices:

@@ -58,17 +58,25 @@ def named_winner(
         How many columns there are in all.
     """
     m = len(table)
-    there = ~np.isnan(table)
-    if m < 2 or not there.any(axis=1).all():
-        return 0 if m == 1 else None
-    means = np.array([np.mean(row[seen]) for row, seen in zip(table, there, strict=True)])
-    leader = int(np.argmax(means))
-    apart = table[leader] - np.delete(table, leader, axis=0)  # (m - 1, k)
-    count = np.sum(~np.isnan(apart), axis=1)
-    if count.min() < FEWEST:
-        return None
-    mean = np.nansum(apart, axis=1) / count
-    variance = np.nansum((apart - mean[:, None]) ** 2, axis=1) / (count - 1)
-    evidence = log_evidence(mean, variance, count, horizon, population)
+    if m < 2:
+        return 0
+    leader, evidence = against_leader(table, horizon, population)
     enough = np.log((m - 1) / (1.0 - confidence))
-    return leader if bool(np.all((mean > 0) & (evidence >= enough))) else None
+    return leader if bool(np.all(np.delete(evidence, leader) >= enough)) else None
+
+
+def against_leader(table: Array, horizon: float, population: float = math.inf) -> tuple[int, Array]:
+    """Return the row with the largest mean, and the log evidence that each other row is below it, shape (m,).
+
+    0 for the leader, for rows with fewer than five common columns, and for those that are above it on them.
+    """
+    there = ~np.isnan(table)
+    counts = there.sum(axis=1)
+    means = np.where(there, table, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    leader = int(np.argmax(np.where(counts > 0, means, -np.inf)))
+    apart = table[leader] - table  # (m, k)
+    pairs = np.sum(~np.isnan(apart), axis=1)
+    mean = np.nansum(apart, axis=1) / np.maximum(pairs, 1)
+    squares = np.nansum((apart - mean[:, None]) ** 2, axis=1)
+    evidence = log_evidence(mean, squares / np.maximum(pairs - 1, 1), pairs, horizon, population)
+    return leader, np.where((mean > 0) & (pairs >= FEWEST), evidence, 0.0)

@@ -206,7 +206,9 @@ class _Board:
             money=self.money,
         )
         missing = np.maximum(target - have, 0)
-        if len(self.situation.pending):  # answers are still to come: one cell a row, then look again
+        if len(
+            self.situation.pending
+        ):  # answers are still to come: one cell a row, then look again
             missing = np.minimum(missing, 1)
         rng = np.random.default_rng([self.situation.seed, 2, self.situation.step])
         return spread(missing, self.taken, self.open, rng)
@@ -229,15 +231,23 @@ class _Board:
         known = self.seen.take(np.flatnonzero(~self.new[self.seen.rows]))
         fit = low_rank(known, rank)
         mine = self.taken & self.new[:, None]
-        share = (self.left + float(self.price[mine].sum())) / len(fresh)
-        picked, memory = [np.zeros(0, np.int64)], dict[bytes, Indices]()
-        for i in fresh:
+        root = np.sqrt(
+            self.price[fresh].mean(axis=1)
+        )  # cells in proportion to one over the root price
+        share = (self.left + float(self.price[mine].sum())) * root / root.sum()
+        picked, extra = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        memory = dict[bytes, Indices]()
+        for i, money in zip(fresh, share, strict=True):
             key = self.available[i].tobytes() + self.price[i].tobytes()
             if key not in memory:
-                memory[key] = greedy_columns(fit, self.available[i], self.price[i], share)
+                more = money + float(self.price[i].max())  # one cell beyond its share
+                memory[key] = greedy_columns(fit, self.available[i], self.price[i], more)
             columns = memory[key]
-            picked.append(i * self.shape[1] + columns[self.open[i, columns]])
-        return np.concatenate(picked)
+            paid = np.cumsum(self.price[i, columns]) <= money * (1 + 1e-9)
+            free = self.open[i, columns]
+            picked.append(i * self.shape[1] + columns[free & paid])
+            extra.append(i * self.shape[1] + columns[free & ~paid])
+        return np.concatenate(picked + extra)  # what is left over buys from the rest
 
     def batch(self, cells: Indices, arm: str) -> Batch:
         """Return those cells that the filter allows and the money pays, in their order."""

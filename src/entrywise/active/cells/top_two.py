@@ -14,7 +14,12 @@ import numpy as np
 
 from entrywise.active.cells.calibration import calibrated, expected_error, fitted, row_means
 from entrywise.active.cells.purchase import PER_LINE, Purchase, see_purchase
-from entrywise.active.cells.race import chances_of_best, named_winner, row_errors
+from entrywise.active.cells.race import (
+    against_leader,
+    chances_of_best,
+    named_winner,
+    row_errors,
+)
 from entrywise.active.cells.reserve import column_order, missing_reserve
 from entrywise.exceptions import ParameterError
 from entrywise.queries import Batch, Prices, Situation, plan
@@ -48,7 +53,8 @@ def top_two(
     budget : float
     confidence : float, optional
         Stop as soon as a winner may be named: a wrong one is ever named with probability at most 1 - confidence,
-        however often one looks; see :func:`~entrywise.active.cells.race.named_winner`.
+        however often one looks; see :func:`~entrywise.active.cells.race.named_winner`. Cells then go to the rows
+        that are least surely below the leader.
     rank : int, optional
         Components of the fit that fills in what was not bought.
     reserve : float
@@ -106,9 +112,14 @@ def best_row_step(
     if not len(state.values):
         return _result(state, fit, rounds, "nothing could be bought")
     _, sure = winner(state, fit, np.random.default_rng(rounds))
-    if confidence is not None and _named(state, columns, confidence) is not None:
-        return _result(state, fit, rounds, f"a winner is sure at {confidence:g}")
-    cells = challenge(state, fit, columns, size or max(1, state.shape[0] // 2))
+    size = size or max(1, state.shape[0] // 2)
+    if confidence is None:
+        cells = challenge(state, fit, columns, size)
+    else:
+        table, horizon = _table(state, columns)
+        if named_winner(table, confidence, horizon, table.shape[1]) is not None:
+            return _result(state, fit, rounds, f"a winner is sure at {confidence:g}")
+        cells = _least_sure(state, columns, table, horizon, size)
     if not len(cells):
         return _result(state, fit, rounds, "the money left buys no further cell")
     i, j = np.divmod(cells, state.shape[1])
@@ -137,13 +148,34 @@ def winner(state: Purchase, fit: LowRank, rng: np.random.Generator) -> tuple[int
     return int(chance.argmax()), float(chance.max())
 
 
-def _named(state: Purchase, columns: Indices, confidence: float) -> int | None:
-    """Return the row that may be named the winner at any time, or None."""
+def _table(state: Purchase, columns: Indices) -> tuple[Array, float]:
+    """Return what was measured, columns in the common order, and how many pairs of two rows the budget buys."""
     m, n = state.shape
     table = np.full((m, n), np.nan)
     table[state.rows, np.argsort(columns)[state.cols]] = state.values
     a_pair = 2.0 * float(np.mean(state.price_of(state.rows * n + state.cols)))
-    return named_winner(table, confidence, min(n, state.budget / a_pair), n)
+    return table, min(n, state.budget / a_pair)
+
+
+def _least_sure(
+    state: Purchase, columns: Indices, table: Array, horizon: float, size: int
+) -> Indices:
+    """Return cells of the rows that are least surely below the leader, and of the leader where it has no more than they."""
+    n = state.shape[1]
+    leader, evidence = against_leader(table, horizon, n)
+    counts = np.bincount(state.taken // n, minlength=len(table))
+    evidence[leader] = -np.inf if counts[leader] <= np.delete(counts, leader).max() else np.inf
+    left, chosen = state.left, list[int]()
+    for i in np.argsort(evidence, kind="stable"):
+        row = np.array([i])
+        open_ = state.is_open(row)[0] & (state.price(row)[0] <= left + 1e-9 * state.budget)
+        places = columns[open_[columns]]
+        if len(places):
+            chosen.append(int(i) * n + int(places[0]))
+            left -= float(state.price(row)[0][places[0]])
+        if len(chosen) >= size:
+            break
+    return np.array(chosen, np.int64)
 
 
 def _first_of_rows(state: Purchase, columns: Indices) -> Indices:

@@ -66,26 +66,27 @@ class Bought:
         shape: tuple[int, int],
         lines: Iterable[Mapping[str, Any]],
         index: Any,
-        known: Observations | None = None,
         available: Any = None,
     ) -> Bought:
-        """Return what the log of a study says was bought; ``index(row, col)`` turns its labels into numbers."""
-        told = [x for x in lines if x["what"] == "told" and not x["failed"]]
-        if not told:
+        """Return what the log of a study says was bought or known; ``index(row, col)`` turns its labels into numbers."""
+        there = [x for x in lines if x["what"] in ("told", "known") and not x["failed"]]
+        known = np.array([x["what"] == "known" for x in there], bool)
+        if not len(there) or known.all():
             raise DataError("nothing was bought yet; ask, measure and tell first")
-        at = np.array([index(x["row"], x["col"]) for x in told], np.int64).reshape(-1, 2)
-        chance = [1.0 if x["probability"] is None else x["probability"] for x in told]
-        found = cls(
+        at = np.array([index(x["row"], x["col"]) for x in there], np.int64).reshape(-1, 2)
+        chance = np.array([x["probability"] or np.nan for x in there], np.float64)
+        price = np.array([x["price"] or 0.0 for x in there], np.float64)
+        return cls(
             shape,
             at[:, 0],
             at[:, 1],
-            np.array([x["value"] for x in told], np.float64),
-            np.array([x["arm"] or "" for x in told]),
-            np.array(chance, np.float64),
-            np.array([x["price"] for x in told], np.float64),
-            available=_mask(available),
+            np.array([x["value"] for x in there], np.float64),
+            np.array([x["arm"] or "" for x in there]),
+            np.where(np.isnan(chance), 1.0, chance),
+            np.where(known, 0.0, price),
+            known,
+            _mask(available),
         )
-        return found if known is None else found.beside(known)
 
     @classmethod
     def from_table(cls, table: Observations) -> Bought:
@@ -99,19 +100,6 @@ class Bought:
             np.full(count, "table"),
             np.ones(count),
             np.ones(count),
-        )
-
-    def beside(self, known: Observations) -> Bought:
-        """Return this purchase with entries that were known before it, in front."""
-        extra = Bought.from_table(known)
-        names = ("rows", "cols", "values", "arms", "probability")
-        both = {x: np.concatenate([getattr(extra, x), getattr(self, x)]) for x in names}
-        return Bought(
-            self.shape,
-            **both,
-            price=np.concatenate([np.zeros(len(extra.values)), self.price]),
-            known=np.concatenate([np.ones(len(extra.values), bool), self.known]),
-            available=self.available,
         )
 
     def __len__(self) -> int:

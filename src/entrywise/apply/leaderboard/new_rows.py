@@ -50,10 +50,13 @@ def against_history(bought: Bought, new: Mask, price: Array, level: float) -> To
     memory: dict[tuple[int, bytes], float] = {}
     counts = np.bincount(own.rows, minlength=len(fresh))
     for at, i in enumerate(fresh):
-        key = (int(counts[at]), price[i].tobytes())
+        unit = (
+            price[i] / price[i].min()
+        )  # only quotients matter: rows of one price are replayed once
+        key = (int(counts[at]), unit.tobytes())
         if key not in memory:
-            money = float(price[i, own.cols[own.rows == at]].sum())
-            memory[key] = quantile(replay.ratios(price[i], money), level)
+            money = float(unit[own.cols[own.rows == at]].sum())
+            memory[key] = quantile(replay.ratios(unit, money), level)
         wider[at] = memory[key]
     how = f"{len(old)} known rows treated as new in turn, the same plan replayed on them"
     return Told(mean, spread * wider / float(norm.ppf(0.5 + level / 2)), how)
@@ -98,9 +101,7 @@ class Replay:
             rows = np.flatnonzero(self.fold == f)
             there = ~np.isnan(table[rows])
             at, columns = _same_plan(fit, there, price, money)
-            own = Observations.from_triplets(
-                at, columns, table[rows][at, columns], (len(rows), n)
-            )
+            own = Observations.from_triplets(at, columns, table[rows][at, columns], (len(rows), n))
             mean, spread[rows] = folded_means(fit, own, there)
             off[rows] = mean - np.nanmean(table[rows], axis=1)
         return off, spread
@@ -124,7 +125,9 @@ def _same_plan(fit: LowRank, there: Mask, price: Array, money: float) -> tuple[I
     for at, open_ in enumerate(there):
         key = open_.tobytes()
         if key not in memory:
-            share = float(np.mean(open_))  # a row with gaps has as large a share of its cells bought
+            share = float(
+                np.mean(open_)
+            )  # a row with gaps has as large a share of its cells bought
             memory[key] = greedy_columns(fit, open_, price, share * money)
         cols.append(memory[key])
         rows.append(np.full(len(memory[key]), at))

@@ -25,7 +25,9 @@ from entrywise.run import Run
 from entrywise.types import Array
 
 BUDGETS = (0.02, 0.05, 0.1, 0.2)
-RELIABLE = 0.9  # share of the variance between scores that is true: then errors are a third of the spread
+RELIABLE = (
+    0.9  # share of the variance between scores that is true: then errors are a third of the spread
+)
 BAND = 1.645  # normal quantile of the printed band
 
 
@@ -164,7 +166,12 @@ def purchase(
 ) -> Scores:
     """Return the scores that one purchase on a known board leads to."""
     plan = row_scores(
-        values.shape, prices, budget=budget, goal=goal, available=there, rng=seed  # type: ignore[arg-type]
+        values.shape,
+        prices,
+        budget=budget,
+        goal=goal,
+        available=there,
+        rng=seed,  # type: ignore[arg-type]
     )
     run = Run(plan)
     fit = play(run, MatrixOracle(values))

@@ -84,7 +84,9 @@ def savings(board: Scores, bought: Bought, prices: Prices | None = None) -> Savi
     ours = float(np.sqrt(np.mean(squares)))
     if not (naive > 0 and ours > 0):
         return Savings(reason="the answers of a row do not differ")
-    chance = 0.5 * float(np.sum(squares**2)) / float(np.sum(squares)) ** 2  # of half the log of a mean square
+    chance = (
+        0.5 * float(np.sum(squares**2)) / float(np.sum(squares)) ** 2
+    )  # of half the log of a mean square
     doubt = math.exp(SURE * math.hypot(math.sqrt(chance), BETWEEN))
     ratio = ours / naive
     shares = [_saved(x, share) for x in (ratio, ratio * doubt, ratio / doubt)]

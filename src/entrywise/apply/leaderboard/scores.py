@@ -287,7 +287,9 @@ def _intervals(
             how += ", weighted by the chances with which cells were drawn"
         deviation, freedom = np.where(whole, 0.0, found[0]), np.where(whole, freedom, found[1])
         empty = np.bincount(seen.rows, minlength=len(mean)) == 0
-        if empty.any() and not empty.all():  # all that is known of such a row is how the others differ
+        if (
+            empty.any() and not empty.all()
+        ):  # all that is known of such a row is how the others differ
             deviation[empty] = np.std(mean[~empty], ddof=1) if np.sum(~empty) > 1 else np.inf
     if new.any():
         mean, deviation, freedom = (np.array(x) for x in (mean, deviation, freedom))
