@@ -150,7 +150,7 @@ def test_convert_writes_the_tasks_worth_a_label_next(tmp_path, capsys):
     out = tmp_path / "tasks.json"
     convert(str(said), to="label-studio", from_="auto", next_=2, items=str(shown), out=out)
     tasks = json.loads(out.read_text())
-    assert [task["data"]["item"] for task in tasks][0] == "2"
+    assert tasks[0]["data"]["item"] == "2"
     assert tasks[0]["data"]["text"] == "two"
     with pytest.raises(ParameterError, match="--next turns labels into tasks"):
         convert(str(said), to="cleanlab", from_="auto", next_=2)
