@@ -119,7 +119,9 @@ def test_a_leaderboard_from_the_shell(tmp_path):
     assert "of naive scores for the same money" in done.stderr
     assert set(rows[0]) == {"model", "score", "low", "high", "tier", "best_place", "worst_place", "cells", "spent"}  # fmt: skip
     (tmp_path / "new.csv").write_text("model\nm8\n")
-    added = entrywise("leaderboard", "add", "s.db", "--rows", "new.csv", "--budget", 10, cwd=tmp_path)
+    added = entrywise(
+        "leaderboard", "add", "s.db", "--rows", "new.csv", "--budget", 10, cwd=tmp_path
+    )
     assert added.returncode == 0, added.stderr
     study = Study.open(str(tmp_path / "s.db"), "leaderboard")
     extended = np.vstack([A, A[7:] + 1.0])

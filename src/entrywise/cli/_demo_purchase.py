@@ -237,7 +237,8 @@ def _rehearse(past: Array, format: Format) -> None:
             )
             for x in told.lines
         ]
-        emit(("budget", "error", "naive error", "covered", "pairs told apart"), rows, format, title="Rehearsal on the past board")  # fmt: skip
+        columns = ("budget", "error", "naive error", "covered", "pairs told apart")
+        emit(columns, rows, format, title="Rehearsal on the past board")
     say(f"rehearsal: {told.advice}")
 
 

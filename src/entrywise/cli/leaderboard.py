@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -206,21 +207,24 @@ def rehearse(
         repeats=repeats,
         rng=seed,
     )
-    lines = [
-        (x.goal, f"{x.share:.3g}", x.budget, x.error, x.low, x.high, x.naive, x.ratio, x.covered, x.separated, x.false, x.tau)
-        for x in told.lines
-    ]  # fmt: skip
-    columns = ("goal", "share", "budget", "error", "low", "high", "naive", "ratio", "covered", "separated", "false", "tau")  # fmt: skip
+    title = f"{past.shape[0]} rows x {past.shape[1]} columns, {repeats} purchases each"
     if format is Format.table:
-        lines = [(*x[:2], *(f"{y:.3g}" for y in x[2:])) for x in lines]
-    emit(
-        columns,
-        lines,
-        format,
-        title=f"{past.shape[0]} rows x {past.shape[1]} columns, {repeats} purchases each",
-    )
+        columns = ["goal", "budget", "error", "band", "naive", "ratio", "held", "apart", "false"]
+        lines: list[tuple[Any, ...]] = [
+            (
+                *(x.goal, f"{x.share:.3g}", f"{x.error:.3g}", f"{x.low:.2g}-{x.high:.2g}"),
+                *(f"{x.naive:.3g}", f"{x.ratio:.2f}"),
+                *(f"{y:.0%}" for y in (x.covered, x.separated, x.false)),
+            )
+            for x in told.lines
+        ]
+    else:
+        columns = [x.name for x in fields(told.lines[0])]
+        lines = [astuple(x) for x in told.lines]
+    emit(columns, lines, format, title=title)
     say(
-        "error: of scores, its band for one purchase; naive: the same columns for all, raw means, same money"
+        "error of scores, its band for one purchase; naive: the same columns for all, raw means, same money; "
+        "held: intervals; apart: pairs of rows; false: of these"
     )
     say(told.advice)
 
