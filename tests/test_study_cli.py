@@ -207,7 +207,7 @@ def test_failed_amend_fork_export_import_release_list(kinase, tmp_path):
     ]
     for word in ("status", "log", "certificate", "result", "list"):
         words = ["study", word, "lab.db"] + (["kinase"] if word != "list" else [])
-        assert "┃" in kinase(*words)
+        assert "─" in kinase(*words)
 
 
 def test_workers_by_a_function(kinase, tmp_path):

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entrywise import frames
+from entrywise import fragments, frames
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.layouts import Labels, Layout
 from entrywise.types import Array, Indices
@@ -199,6 +199,24 @@ class Observations:
         if self.row_labels is not None or self.col_labels is not None:
             words.append("labelled")
         return f"Observations({', '.join(words)})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: size, how much is known, and the first entries."""
+        facts: dict[str, object] = {
+            "shape": f"{self.shape[0]} x {self.shape[1]}",
+            "known": f"{len(self):,} ({self.share:.1%})",
+        }
+        lines = [
+            (
+                fragments.label(self.row_labels[i] if self.row_labels else int(i)),
+                fragments.label(self.col_labels[j] if self.col_labels else int(j)),
+                float(x),
+            )
+            for i, j, x in zip(self.rows[:5], self.cols[:5], self.values[:5], strict=True)
+        ]
+        return fragments.card(
+            "Observations", facts, fragments.table(("row", "column", "value"), lines)
+        )
 
     @property
     def share(self) -> float:

@@ -7,19 +7,24 @@ import typer
 from entrywise.cli import (
     advise,
     complete,
+    convert,
     crowd,
     crowd_next,
     demo,
     forecast,
     kernel,
     leaderboard,
+    mcp,
     methods,
     online,
     rank,
     rank_next,
+    report,
     reproduce,
+    serve,
     study_changes,
     subspace,
+    token,
 )
 from entrywise.cli._file_first import file_first
 from entrywise.cli._shared import run_command
@@ -35,17 +40,22 @@ app = typer.Typer(
 for _command in (
     advise.advise,
     complete.complete,
+    convert.convert,
     demo.demo,
     forecast.forecast,
     kernel.kernel,
+    mcp.mcp,
     methods.methods,
     online.online,
+    report.report,
     reproduce.reproduce,
+    serve.serve,
     subspace.subspace,
 ):
     app.command()(_command)
 app.add_typer(study_changes.commands)
 app.add_typer(leaderboard.leaderboard)
+app.add_typer(token.token)
 app.add_typer(file_first("crowd", crowd.crowd, next=crowd_next.crowd_next))
 app.add_typer(file_first("rank", rank.rank, next=rank_next.rank_next))
 

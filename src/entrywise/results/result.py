@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from entrywise import npz
+from entrywise import fragments, npz
 from entrywise.exceptions import DataError
 from entrywise.types import Array
 
@@ -82,6 +82,19 @@ class Result:
             words.insert(0, " x ".join(map(str, shape)))
         return f"{type(self).__name__}({', '.join(words)})"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: what it is, what it cost, what is certified."""
+        facts: dict[str, object] = {"status": self.status, "cost": float(self.cost)}
+        for name in ("shape", "rank", "pair"):
+            found = getattr(self, name, None)
+            if found is not None:
+                facts[name] = " x ".join(map(str, found)) if name == "shape" else str(found)
+        for certificate in self.certificates:
+            facts[certificate.statement] = str(certificate).removeprefix(
+                f"{certificate.statement}: "
+            )
+        return fragments.card(type(self).__name__, facts)
+
     @property
     def certificate(self) -> Certificate | None:
         """The first certificate, if there is one."""
@@ -97,9 +110,10 @@ class Result:
         npz.save(path, arrays, plain)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the result that :meth:`save` wrote."""
+    def load(cls, path: str | os.PathLike[str] | bytes) -> Self:
+        """Return the result that :meth:`save` wrote, from its file or from the bytes of it."""
         plain, arrays = npz.unpack(path, "a result")
+        path = "the bytes" if isinstance(path, bytes) else path
         if "kind" not in plain or "certificates" not in plain:
             raise DataError(f"{path} must hold a result saved by entrywise")
         home = str(plain.pop("home", ""))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from entrywise.study.entries import Labels, Question
+from entrywise.study.entries import Asked, Labels, Question
 from entrywise.study.records import Leased, Record, Told
 from entrywise.study.store import Store
-from entrywise.study.study import Asked, Study
+from entrywise.study.study import Study
 
 __all__ = ["Asked", "Labels", "Leased", "Question", "Record", "Store", "Study", "Told"]

@@ -38,6 +38,12 @@ class Question:
     until: float = 0.0
 
 
+class Asked(list[Question]):
+    """Questions, and ``why`` fewer came than were wanted (None when enough did)."""
+
+    why: str | None = None
+
+
 @dataclass(frozen=True)
 class Labels:
     """The names of rows and columns, both ways."""

@@ -10,6 +10,7 @@
     wants       a position of a later step that wants a question which was there already
     facts       what was told, corrected, added, forgotten or withdrawn; never overwritten
     pending     the questions without an answer, with their leases; withdrawn ones can still be answered
+    tokens      who may do what through the service, as hashes
 
 ``questions``, ``wants``, ``steps`` and ``facts`` only grow: they are the log. ``facts.seen`` is the first
 step that was given the fact. Times are seconds since 1970, UTC, by the clock of the store.
@@ -35,7 +36,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0003"  # the newest migration
+HEAD = "0004"  # the newest migration
 GIVEN = -1  # the batch of entries that were known beforehand
 
 # True of every row, and said by the queries that an index is for: to others it does not exist. While PostgreSQL has
@@ -237,6 +238,20 @@ checkpoints = Table(
     Column("arrays", LargeBinary, nullable=False),  # npz
     Column("rng", Text),  # JSON
     PrimaryKeyConstraint("study", "step"),
+)
+
+tokens = Table(  # who may do what through the service
+    "tokens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("hash", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("role", Text, nullable=False),  # reader, worker, owner
+    Column("study", Text),  # its name; all studies where there is none
+    Column("made_at", Float, nullable=False),
+    Column("expires_at", Float, nullable=False),
+    Column("revoked_at", Float),
+    UniqueConstraint("hash", name="tokens_hash"),
 )
 
 clock = Table(  # SQLite has no clock of its own: the latest time it saw, and how far ahead that is

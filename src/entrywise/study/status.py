@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from entrywise import fragments
 from entrywise.study.entries import Labels, title
 from entrywise.study.records import Record
 from entrywise.study.schema import FREE, GIVEN, epochs, facts, pending, questions, steps, wants
@@ -157,6 +158,13 @@ def sentence(now: dict[str, Any]) -> str:
     if now["reason"]:
         words += f"; it ended because {now['reason']}"
     return words
+
+
+def card(now: dict[str, Any]) -> str:
+    """Return where a study stands as a piece of HTML."""
+    wanted = ("state", "plan", "answered", "open", "leased", "spent", "budget", "expected_error")
+    facts = {name.replace("_", " "): now[name] for name in (*wanted, "trouble") if now[name]}
+    return fragments.card(now["name"], facts, fragments.paragraph(now["sentence"]))
 
 
 def people(workers: list[dict[str, Any]]) -> str:

@@ -19,19 +19,14 @@ from entrywise.oracles import Oracle
 from entrywise.queries import Plan, Prices
 from entrywise.results import Certificate, Result
 from entrywise.study import changes, plans, status
-from entrywise.study.entries import Labels, Question, parse
+from entrywise.study.entries import Asked, Labels, parse
 from entrywise.study.records import ANY, Blaming, Filter, Key, Leased, Record, Told, Workers
+from entrywise.study.remote import RemoteStudy
 from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
 
 STEPPER = 2.0  # seconds for which others leave a step to the one who began it, at least
 _PAUSE = 0.02  # seconds between looks at a step that somebody else works out
-
-
-class Asked(list[Question]):
-    """Questions, and ``why`` fewer came than were wanted (None when enough did)."""
-
-    why: str | None = None
 
 
 class Study:
@@ -132,16 +127,26 @@ class Study:
         name: str,
         *,
         plans: Mapping[str, Callable[..., Plan]] | None = None,
+        token: str | None = None,
     ) -> Study:
         """Come back to a study; nothing is worked out until somebody asks or tells.
+
+        At ``https://...`` a service keeps it, which `token` lets you in to: a
+        :class:`~entrywise.study.remote.RemoteStudy`.
 
         Only methods of entrywise run, those that are installed as entry points ``entrywise.plans``, and `plans` that
         you allow by name: data never name code.
         """
+        if isinstance(url, str) and url.startswith(("http://", "https://")):
+            return RemoteStudy(url, name, token)  # type: ignore[return-value]
         return cls(Store.of(url, must_exist=True), name, plans)
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.store!r})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: where the study stands; it works nothing out."""
+        return status.card(self.status())
 
     @property
     def name(self) -> str:

@@ -1,0 +1,338 @@
+"""Pieces of HTML as strings, for notebooks, the page and the report. Standard library only.
+
+Whatever is not :class:`Html` already is text: it is escaped where it enters, so that a label such as ``<script>``
+is shown and never run.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import math
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+VOID = {"br", "circle", "img", "input", "line", "link", "meta", "path", "rect"}
+LONGEST = 28  # characters of a label beside a bar; the whole stands in its title
+SHADES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # as in entrywise.plot
+
+
+class Html(str):
+    """Text that is HTML already; templates take it as it is."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+def escaped(value: object) -> Html:
+    """Return a value as HTML: pieces of HTML as they are, anything else as text.
+
+    >>> escaped("<b>"), escaped(Html("<b>"))
+    ('&lt;b&gt;', '<b>')
+    """
+    return value if isinstance(value, Html) else Html(html.escape(str(value)))
+
+
+def joined(pieces: Iterable[object]) -> Html:
+    """Return pieces one after the other."""
+    return Html("".join(escaped(piece) for piece in pieces))
+
+
+def element(tag: str, *content: object, **attributes: object) -> Html:
+    """Return an element; attributes that are None or False are left out, ``class_`` is class.
+
+    >>> element("p", "a < b", class_="note")
+    '<p class="note">a &lt; b</p>'
+    """
+    words = [tag]
+    for name, value in attributes.items():
+        name = name.rstrip("_").replace("_", "-")
+        if value is True:
+            words.append(name)
+        elif value is not None and value is not False:
+            words.append(f'{name}="{html.escape(str(value))}"')
+    if tag in VOID:
+        return Html(f"<{' '.join(words)}>" if tag not in _DRAWN else f"<{' '.join(words)}/>")
+    return Html(f"<{' '.join(words)}>{joined(content)}</{tag}>")
+
+
+_DRAWN = {"circle", "line", "path", "rect"}
+
+
+def label(name: object) -> Html:
+    """Return a label as text that keeps its own direction, whatever its script."""
+    return element("bdi", name)
+
+
+def number(value: object) -> str:
+    """Return a number as people read it, a dash where there is none.
+
+    >>> number(1234.5678), number(None), number(3)
+    ('1,234.57', '–', '3')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    return str(value)
+
+
+def span(low: float, high: float, digits: int = 4) -> str:
+    """Return an interval in words.
+
+    >>> span(0.25, 1)
+    '0.25 to 1'
+    """
+    return f"{low:.{digits}g} to {high:.{digits}g}"
+
+
+def table(
+    columns: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    *,
+    caption: object = None,
+    **attributes: object,
+) -> Html:
+    """Return a table that scrolls sideways where it is too wide; numbers stand right."""
+    head = joined(element("th", name, scope="col") for name in columns)
+    body = joined(element("tr", joined(_cell(x) for x in row)) for row in rows)
+    title = "" if caption is None else element("caption", caption)
+    whole = element(
+        "table", title, element("thead", element("tr", head)), element("tbody", body), **attributes
+    )
+    return element("div", whole, class_="scroll", tabindex="0", role="region", aria_label="table")
+
+
+def _cell(value: object) -> Html:
+    if isinstance(value, bool):
+        return element("td", "yes" if value else "no")
+    if isinstance(value, int | float) or value is None:
+        return element("td", number(value), class_="number")
+    return element("td", value)
+
+
+def pairs(facts: Mapping[str, object]) -> Html:
+    """Return names and what they are, as a list."""
+    lines = [joined((element("dt", k), element("dd", _said(v)))) for k, v in facts.items()]
+    return element("dl", joined(lines))
+
+
+def _said(value: object) -> object:
+    return value if isinstance(value, str) else number(value)
+
+
+def paragraph(*words: object, **attributes: object) -> Html:
+    """Return a paragraph."""
+    return element("p", *words, **attributes)
+
+
+def section(title: str, *content: object, id: str | None = None) -> Html:
+    """Return a part of a page under its title."""
+    return element("section", element("h2", title), *content, id=id)
+
+
+def meter(share: float, words: str) -> Html:
+    """Return a bar that is full by `share`, with what it says in words."""
+    part = min(max(share, 0.0), 1.0)
+    bar = _svg(
+        100,
+        6,
+        element("rect", width=100, height=6, rx=3, class_="track"),
+        element("rect", width=f"{100 * part:.2f}", height=6, rx=3, class_="full"),
+        class_="meter",
+        preserveAspectRatio="none",
+        aria_label=words,
+    )
+    return element("div", bar, element("span", words), class_="metered")
+
+
+# notebooks
+
+
+def card(title: object, facts: Mapping[str, object], *more: object) -> Html:
+    """Return what a notebook shows of a value: its name, a few facts, perhaps more."""
+    rows = [
+        element(
+            "tr",
+            element("th", k, style="text-align:left"),
+            element("td", _said(v), style="text-align:left"),
+        )
+        for k, v in facts.items()
+    ]
+    name = element("strong", title)
+    return element("div", name, element("table", element("tbody", joined(rows))), *more)
+
+
+# pictures
+
+
+def _svg(width: float, height: float, *content: object, **attributes: Any) -> Html:
+    return element(
+        "svg",
+        *content,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width:g} {height:g}",
+        role="img",
+        **attributes,
+    )
+
+
+def intervals(
+    names: Sequence[str],
+    mean: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    *,
+    groups: Sequence[int] | None = None,
+    title: str,
+) -> Html:
+    """Return values with their intervals as a picture, a line each, from top to bottom."""
+    least, most = min(low), max(high)
+    ticks = _ticks(least, most)
+    left, right, row, top = 225.0, 620.0, 20.0, 8.0
+    bottom = top + row * len(names)
+
+    def x(value: float) -> float:
+        part = (value - least) / ((most - least) or 1.0)
+        return round(left + part * (right - left), 2)
+
+    drawn = [
+        joined(
+            (
+                element("line", x1=x(t), x2=x(t), y1=top, y2=bottom, class_="grid"),
+                element("text", f"{t:g}", x=x(t), y=bottom + 14, text_anchor="middle"),
+            )
+        )
+        for t in ticks
+    ]
+    for k, name in enumerate(names):
+        y = top + row * (k + 0.5)
+        colour = SHADES[(groups[k] if groups else 0) % len(SHADES)]
+        ends = {"x1": x(low[k]), "x2": x(high[k]), "y1": y, "y2": y}
+        words = f"{name}: {mean[k]:.4g} ({span(low[k], high[k])})"
+        drawn.append(
+            element(
+                "g",
+                element("title", words),
+                element("text", short(name), x=left - 10, y=y + 4, text_anchor="end"),
+                element("line", **ends, stroke=colour, stroke_width=5, stroke_opacity=0.4),
+                element("circle", cx=x(mean[k]), cy=y, r=3.6, fill=colour),
+            )
+        )
+    return _wide(_svg(640, bottom + 22, *drawn, class_="chart", aria_label=title))
+
+
+def _wide(picture: Html) -> Html:
+    """Return a picture that scrolls sideways where it is too wide to be read."""
+    return element("div", picture, class_="scroll", tabindex="0", role="region", aria_label="chart")
+
+
+def short(name: str, most: int = LONGEST) -> str:
+    """Return a label that fits beside a bar."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def curves(
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    *,
+    x_title: str,
+    y_title: str,
+    title: str,
+) -> Html:
+    """Return curves as a picture: for each name, x and y."""
+    xs = [x for line in lines.values() for x in line[0]]
+    ys = [y for line in lines.values() for y in line[1]]
+    x_least, x_most = min(xs), max(xs)
+    y_most = max(ys, default=0.0) or 1.0
+    left, right, top, bottom = 64.0, 620.0, 22.0, 220.0
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across = (x - x_least) / ((x_most - x_least) or 1.0)
+        up = y / y_most
+        return round(left + across * (right - left), 1), round(bottom - up * (bottom - top), 1)
+
+    drawn = []
+    for t in _ticks(0.0, y_most):
+        y = at(x_least, t)[1]
+        drawn.append(element("line", x1=left, x2=right, y1=y, y2=y, class_="grid"))
+        drawn.append(element("text", f"{t:g}", x=left - 8, y=y + 4, text_anchor="end"))
+    for t in _ticks(x_least, x_most):
+        x = at(t, 0.0)[0]
+        drawn.append(element("text", f"{t:g}", x=x, y=bottom + 16, text_anchor="middle"))
+    middle = (left + right) / 2
+    drawn.append(element("text", x_title, x=middle, y=bottom + 34, text_anchor="middle"))
+    drawn.append(element("text", y_title, x=left, y=top - 6, text_anchor="start"))
+    for k, (name, (line_x, line_y)) in enumerate(lines.items()):
+        colour = SHADES[k % len(SHADES)]
+        dashes = "6 4" if k else None
+        points = [at(x, y) for x, y in zip(line_x, line_y, strict=True)]
+        path = "M" + " L".join(f"{x:g} {y:g}" for x, y in points)
+        drawn.append(
+            element(
+                "path", d=path, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes
+            )
+        )
+        where = {"x": right, "y": top + 8 + 16 * k, "text_anchor": "end"}
+        drawn.append(element("text", name, fill=colour, class_="key", **where))
+    return _wide(_svg(640, 262, *drawn, class_="chart", aria_label=title))
+
+
+def _ticks(least: float, most: float, count: int = 5) -> list[float]:
+    """Return round numbers between two others.
+
+    >>> _ticks(0, 10)
+    [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    """
+    width = (most - least) / count
+    if not (width > 0 and math.isfinite(width)):
+        return [least]
+    unit = 10.0 ** math.floor(math.log10(width))
+    step = next((m * unit for m in (1, 2, 5, 10) if m * unit >= width * (1 - 1e-9)), 10 * unit)
+    first = math.ceil(least / step - 1e-9)
+    return [round(k * step, 12) for k in range(first, math.floor(most / step + 1e-9) + 1)]
+
+
+def png(pixels: bytes, width: int, height: int) -> bytes:
+    """Return an RGB picture (3 bytes a pixel, row by row) as a PNG file."""
+    lines = b"".join(b"\0" + pixels[3 * width * k : 3 * width * (k + 1)] for k in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    check = zlib.crc32(kind + data)
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
+
+
+def picture(pixels: bytes, width: int, height: int, words: str) -> Html:
+    """Return an RGB picture as an image that needs no other file."""
+    data = base64.b64encode(png(pixels, width, height)).decode()
+    return element("img", src=f"data:image/png;base64,{data}", alt=words, class_="map")
+
+
+def download(name: str, kind: str, data: bytes, words: str) -> Html:
+    """Return a link that saves data which the page carries in itself."""
+    text = base64.b64encode(data).decode()
+    return element("a", words, href=f"data:{kind};base64,{text}", download=name)
+
+
+def document(title: str, *body: object, style: str = "") -> Html:
+    """Return a whole page in one file."""
+    head = joined(
+        (
+            element("meta", charset="utf-8"),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("meta", name="color-scheme", content="light dark"),
+            element("title", title),
+            element("style", Html(style)),
+        )
+    )
+    whole = element("html", element("head", head), element("body", *body), lang="en")
+    return Html(f"<!doctype html>\n{whole}\n")

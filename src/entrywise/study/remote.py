@@ -1,0 +1,228 @@
+"""A study over the service: the same words as :class:`~entrywise.study.Study`, spoken over HTTP by the standard library.
+
+>>> study = Study.open("https://server:8642", "kinase", token="ew_...")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from entrywise import exceptions
+from entrywise.exceptions import EntrywiseError, ParameterError, StoreError, TellError
+from entrywise.results import Certificate, Result
+from entrywise.study.entries import Asked, Labels, Question
+
+PATIENCE = (
+    60.0  # seconds for which what is being worked out, or a server that is away, is waited for
+)
+LOCAL = ("localhost", "127.0.0.1", "::1")
+PAGE = 10_000  # lines of the log in one call
+
+
+class RemoteStudy:
+    """A study kept by a service.
+
+    Answers are kept when :meth:`tell` returns; the service works out the next questions meanwhile, so that an
+    :meth:`ask` may wait for them. A call that was cut off is made again where that is harmless.
+    """
+
+    def __init__(self, url: str, name: str, token: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme == "http" and parts.hostname not in LOCAL and token:
+            raise ParameterError(f"a token goes over https alone, got {parts.scheme}://; use https")
+        if not token:
+            raise ParameterError(
+                "the service needs a token; make one with `entrywise token create`"
+            )
+        self.url = url.rstrip("/")
+        self.name = name
+        self._token = token
+        self._names: Labels | None = None
+        self.status()  # refuses a study or a token that is not valid
+
+    def __repr__(self) -> str:
+        return f"RemoteStudy({self.name!r}, {self.url!r})"
+
+    # speaking
+
+    def _call(
+        self, what: str, body: Any = None, *, query: Mapping[str, Any] | None = None
+    ) -> tuple[int, bytes]:
+        """Return (code, what came back), trying again while the server is away."""
+        name = quote(quote(self.name, safe=""), safe="")
+        address = f"{self.url}/api/v1/studies/{name}{what}"
+        if query:
+            address += "?" + urlencode(query)
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            made = urllib.request.Request(address, data, headers)  # noqa: S310
+            try:
+                with urllib.request.urlopen(made, timeout=PATIENCE) as answer:  # noqa: S310
+                    return answer.status, answer.read()
+            except urllib.error.HTTPError as error:
+                if error.code < 500 or time.monotonic() > deadline:
+                    raise _mistake(error) from None
+            except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+                if time.monotonic() > deadline:
+                    raise StoreError(f"{self.url} does not answer: {error}; try again") from None
+            time.sleep(0.5)
+
+    def _json(self, what: str, body: Any = None, **query: Any) -> Any:
+        """Return what is said, waiting while it is worked out."""
+        return json.loads(self._ready(what, body, **query)[1])
+
+    def _ready(self, what: str, body: Any = None, **query: Any) -> tuple[int, bytes]:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            code, data = self._call(what, body, query=query)
+            if code != 202 or time.monotonic() > deadline:
+                return code, data
+            time.sleep(0.5)
+
+    # working
+
+    def ask(
+        self,
+        limit: int | None = None,
+        worker: str | None = None,
+        lease: float = 3600.0,
+        *,
+        rows: Any = None,
+        cols: Any = None,
+        mode: str | None = None,
+    ) -> Asked:
+        """Return at most `limit` open questions, held by `worker` for `lease` seconds."""
+        body = {"limit": limit, "worker": worker, "lease": lease, "mode": mode}
+        found = self._json("/ask", body | {"rows": _several(rows), "cols": _several(cols)})
+        why, until = found.pop("why"), found.pop("until")
+        asked = Asked(
+            Question(
+                **dict(zip(found, line, strict=True)) | {"index": tuple(line[-1])}, until=until
+            )
+            for line in zip(*found.values(), strict=True)
+        )
+        asked.why = why
+        return asked
+
+    def tell(self, answers: Mapping[str, Any] | Iterable[Any], worker: str | None = None) -> int:
+        """Keep answers, all of them or none; return how many were new."""
+        items = list(answers.items()) if isinstance(answers, Mapping) else list(answers)
+        if not items:
+            return 0
+        sizes = {len(item) for item in items}
+        if not sizes <= {2, 3}:
+            raise TellError("an answer is (id, value) or (row, col, value)")
+        if len(sizes) == 2:
+            raise TellError("tell answers by id, or by row and col: not both in one call")
+        columns = list(zip(*items, strict=True))
+        values = [None if x is None else x if isinstance(x, str) else float(x) for x in columns[-1]]
+        body: dict[str, Any] = {"value": values, "worker": worker}
+        if sizes == {2}:
+            body["id"] = [q.id if isinstance(q, Question) else q for q in columns[0]]
+        else:
+            body |= {"row": [_plain(r) for r in columns[0]], "col": [_plain(c) for c in columns[1]]}
+        return int(self._json("/tell", body)["new"])
+
+    def release(self, worker: str | None = None) -> int:
+        """Take back what `worker` (or everybody) holds; return how many questions that were."""
+        return int(self._json("/release", {"worker": worker})["released"])
+
+    # looking
+
+    def status(self) -> dict[str, Any]:
+        """Return where the study stands."""
+        found: dict[str, Any] = self._json("")
+        return found
+
+    @property
+    def state(self) -> str:
+        """``open``, ``finished``, ``exhausted`` (the money ran out) or ``closed``."""
+        return str(self.status()["state"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether the plan has returned."""
+        return self.state in ("finished", "exhausted")
+
+    @property
+    def labels(self) -> Labels:
+        """The names of its rows and columns."""
+        if self._names is None:
+            found = self._json("/labels")
+            self._names = Labels(found["rows"], found["cols"], found["n_rows"], found["n_cols"])
+        return self._names
+
+    def result(self) -> Any:
+        """Return the plan's result, or the best one so far, with its cost and certificate."""
+        code, data = self._ready("/result.npz")
+        if code == 202:
+            raise StoreError("the result is still being worked out; come back later")
+        return Result.load(data)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What is promised about :meth:`result`, in numbers."""
+        found: Result = self.result()
+        return found.certificate
+
+    def log(self) -> Iterator[dict[str, Any]]:
+        """Go through all that was asked and answered, what no longer stands included."""
+        first = 0
+        while lines := self._json("/log", first=first, limit=PAGE):
+            yield from lines
+            first += len(lines)
+            if len(lines) < PAGE:
+                return
+
+    # changing
+
+    def amend(self, answer: Any, value: Any, worker: str | None = None) -> int:
+        """Correct an answer, given by its id or as (row, col); return how many questions are out."""
+        body: dict[str, Any] = {"value": value, "worker": worker}
+        if isinstance(answer, str):
+            body["id"] = answer
+        else:
+            body |= {"row": _plain(answer[0]), "col": _plain(answer[1])}
+        self._json("/amend", body)
+        return int(self.status()["leased"])
+
+    def extend(
+        self,
+        rows: Sequence[str] | int | None = None,
+        cols: Sequence[str] | int | None = None,
+        budget: float | None = None,
+    ) -> None:
+        """Add rows and columns (labels, or how many where there are none) and money."""
+        self._names = None
+        self._json("/extend", {"rows": rows, "cols": cols, "budget": budget})
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else int(value)
+
+
+def _several(lines: Any) -> list[Any] | None:
+    if lines is None:
+        return None
+    one = isinstance(lines, str) or not isinstance(lines, Iterable)
+    return [lines] if one else [_plain(x) for x in lines]
+
+
+def _mistake(error: urllib.error.HTTPError) -> EntrywiseError:
+    """Return what the service refused, as the library says it."""
+    try:
+        found = json.loads(error.read())
+    except ValueError:
+        found = {}
+    words = str(found.get("message") or found.get("detail") or error.reason)
+    kind = getattr(exceptions, str(found.get("kind")), StoreError)
+    right = isinstance(kind, type) and issubclass(kind, EntrywiseError)
+    return kind(words) if right else StoreError(words)

@@ -1,0 +1,1 @@
+"""The service, the page, and the report of a study in one file."""

@@ -1,0 +1,168 @@
+"""What there is to tell of a study: where it stands, its answer, how far to trust it, what to do next.
+
+The page and the report say the same, from here. Nothing here writes; :func:`story` fits where the study's result does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from entrywise.apply.leaderboard import Bought, Next, Savings, Scores, next_money, savings, scores
+from entrywise.exceptions import EntrywiseError
+from entrywise.results import LowRank, Result
+from entrywise.study import Labels, Record, Study
+from entrywise.study.cells import STATES, Cells, cells
+from entrywise.study.course import Course, course
+from entrywise.study.status import epoch_lines
+from entrywise.types import Array
+
+LEVEL = 0.9
+AHEAD = 0.1  # share of the budget of which it is said what it would buy
+BOARDS = ("most-informative", "top-two")  # plans that score rows over columns
+LARGEST = 4_000_000  # cells of a matrix that is looked at whole
+
+
+@dataclass(frozen=True)
+class Story:
+    """A study as people are told of it."""
+
+    record: Record
+    now: dict[str, Any]
+    labels: Labels
+    course: Course
+    epochs: list[dict[str, Any]]
+    result: Result | None = None
+    missing: str = ""  # why there is no result yet
+    bought: Bought | None = None
+    board: Scores | None = None
+    savings: Savings = field(default_factory=Savings)
+    next: Next | None = None
+
+    @property
+    def shape(self) -> tuple[int, int] | None:
+        """Rows and columns, where both are known."""
+        sizes = (self.record.n_rows, self.record.n_cols)
+        return None if None in sizes else (int(sizes[0] or 0), int(sizes[1] or 0))
+
+
+def story(study: Study, level: float = LEVEL) -> Story:
+    """Return what there is to tell of a study, its result included."""
+    record = study.store.record(study.name)
+    told: dict[str, Any] = {
+        "record": record,
+        "now": study.status(),
+        "labels": study.labels,
+        "course": course(study.store, record),
+        "epochs": epoch_lines(study.store, record),
+    }
+    try:
+        told["result"] = study.result()
+    except EntrywiseError as error:
+        return Story(**told, missing=str(error))
+    if record.plan in BOARDS and isinstance(told["result"], LowRank):
+        try:
+            told |= _board(study, record, told["result"], level)
+        except EntrywiseError as error:
+            told["missing"] = str(error)
+    return Story(**told)
+
+
+def _board(study: Study, record: Record, found: LowRank, level: float) -> dict[str, Any]:
+    """Return the scores of the rows, what buying by rule saved, and what more money would bring."""
+    shape = (int(record.n_rows or 0), int(record.n_cols or 0))
+    bought = Bought.from_log(shape, study.log(), study.labels.index)
+    board = scores(found, bought, level, study.prices)
+    told: dict[str, Any] = {"bought": bought, "board": board}
+    told["savings"] = savings(found, bought)
+    if record.budget:
+        told["next"] = next_money(found, bought, AHEAD * record.budget, study.prices)
+    return told
+
+
+def has_intervals(found: Any) -> bool:
+    """Tell whether each completed entry has an interval of its own."""
+    return isinstance(found, LowRank) and found.has_variance
+
+
+def entries(
+    found: Any, rows: ArrayLike, cols: ArrayLike, level: float = LEVEL
+) -> tuple[Array, Array | None, Array | None]:
+    """Return completed entries with their intervals (of the entry itself), None where there are none."""
+    values = np.asarray(found.entries(rows, cols), np.float64)
+    if not has_intervals(found):
+        return values, None, None
+    low, high = found.interval(rows, cols, level, of="truth")
+    return values, low, high
+
+
+def all_cells(study: Study, told: Story) -> Cells | None:
+    """Return every cell that is more than open, where the matrix is small enough to be looked at whole."""
+    if told.shape is None or math.prod(told.shape) > LARGEST:
+        return None
+    m, n = told.shape
+    return cells(study.store, told.record, (0, m), (0, n))
+
+
+def counted(found: Cells) -> dict[str, int]:
+    """Return how many cells are in each state."""
+    counts = np.bincount(found.states, minlength=len(STATES))
+    return {name: int(k) for name, k in zip(STATES, counts, strict=True) if k}
+
+
+def best_rows(told: Story) -> list[int]:
+    """Return the rows that may be the best, in order of their scores."""
+    assert told.board is not None
+    return [int(i) for i in told.board.order if told.board.best_place[i] == 1]
+
+
+def tiers(board: Scores) -> list[int]:
+    """Return a tier for each row: a new one begins where a row is surely below the first of the tier above."""
+    found = np.zeros(len(board.mean), np.int64)
+    tier, top = 0, None
+    for i in board.order:
+        if top is not None and board.mean[i] < board.low[top]:
+            tier, top = tier + 1, i
+        top = i if top is None else top
+        found[i] = tier
+    return [int(t) for t in found]
+
+
+def advice(told: Story) -> list[str]:
+    """Return what to do next, a sentence each."""
+    now, found = told.now, []
+    unit = f" {now['currency']}" if now["currency"] else ""
+    if now["trouble"]:
+        found.append(f"Mend this first: {now['trouble']}.")
+    for odd in now["implausible"]:
+        found.append(
+            f"Look at answer {odd['id']}, ({odd['row']}, {odd['col']}) = {odd['value']:.4g}: "
+            f"{odd['expected']:.4g} was expected; correct it if it is a slip, it counts as it is."
+        )
+    if now["state"] == "open":
+        found.append(
+            f"Go on measuring: {now['free']} questions are free to ask, {now['leased']} are out."
+        )
+    elif now["state"] == "closed":
+        found.append("The study is closed; reopen it to go on.")
+    if told.next is not None and told.next.cells:
+        gain = 1.0 - told.next.then / told.next.now if told.next.now else 0.0
+        found.append(
+            f"{told.next.money:.4g}{unit} more would buy about {told.next.cells} cells and lower the expected error "
+            f"of cells not bought from {told.next.now:.3g} to {told.next.then:.3g} ({gain:.0%})."
+        )
+    elif now["state"] == "exhausted":
+        found.append("The money is spent; extend the budget to know more.")
+    elif now["state"] == "finished":
+        found.append("Nothing is left to ask: the answer stands.")
+    if told.board is not None:
+        first = best_rows(told)
+        if len(first) == 1:
+            found.append("The first place is decided; more money would only settle those below.")
+        else:
+            found.append(f"{len(first)} rows may be the best; more cells of these would tell.")
+    return found
