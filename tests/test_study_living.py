@@ -251,3 +251,19 @@ def test_workbooks_go_out_and_come_back(sh, tmp_path):
     book.save(tmp_path / "done.xlsx")
     sh("tell", "board", "done.xlsx")
     assert sh.status("board")["answered"] == 4
+
+
+def test_who_opened_a_study_before_it_grew_may_tell_its_new_rows(desk):
+    from entrywise.study import Study
+
+    study = desk.create(
+        "grows", plan="most-informative", rows=MODELS, cols=TASKS, seed=1, budget=60.0
+    )
+    early = Study.open(desk.url, study.name)
+    assert early.labels.rows == MODELS
+    study.extend(rows=["m10"], budget=10.0)
+    asked = study.ask(2, rows=["m10"])
+    assert {q.row for q in asked} == {"m10"}
+    assert early.tell([(q.row, q.col, truth(q.row, q.col)) for q in asked]) == len(asked)
+    with pytest.raises(ValueError, match="no row is labelled 'm99'"):
+        early.tell([("m99", "t0", 1.0)])
