@@ -48,6 +48,9 @@ def steady(rounds: int, size: int):
     return LowRank(np.zeros((rounds, 1)), np.zeros((size, 1)))
 
 
+PLANS = {"store:steady": steady}
+
+
 def write(url: str, name: str, first: int, last: int, seconds: float, gate: Any, out: Any) -> None:
     """Tell answers first..last one at a time until the time is over."""
     study = Study.open(url, name)
@@ -105,7 +108,11 @@ def ask_times(
     for total in sizes:
         rounds = total // size
         study = Study.create(
-            url, f"ask-{total}", plan="store:steady", params={"rounds": rounds + 1, "size": size}
+            url,
+            f"ask-{total}",
+            plan="store:steady",
+            params={"rounds": rounds + 1, "size": size},
+            plans=PLANS,
         )
         for _ in range(rounds):
             leased = study.lease(None, "loader")
@@ -117,22 +124,22 @@ def ask_times(
         assert study.status()["answered"] == total
     warm: dict[int, list[float]] = {total: [] for total in sizes}
     cold: dict[int, list[float]] = {total: [] for total in sizes}
-    opened = {total: Study.open(url, f"ask-{total}") for total in sizes}
+    opened = {total: Study.open(url, f"ask-{total}", plans=PLANS) for total in sizes}
     for _ in range(repeats):
         for total in sizes:
             start = time.perf_counter()
             assert len(opened[total].ask(20, "w")) == 20
             warm[total].append(time.perf_counter() - start)
             start = time.perf_counter()
-            assert len(Study.open(url, f"ask-{total}").ask(20, "w")) == 20
+            assert len(Study.open(url, f"ask-{total}", plans=PLANS).ask(20, "w")) == 20
             cold[total].append(time.perf_counter() - start)
     return {
         total: (statistics.median(warm[total]), statistics.median(cold[total])) for total in sizes
     }
 
 
-READ = """SELECT q.batch, q.position, q."row", q.col, q.mode, q.price, a.value, a.failed, a.worker, a.told_at, a.source
-FROM questions q JOIN answers a ON a.study = q.study AND a.batch = q.batch AND a.position = q.position
+READ = """SELECT q.batch, q.position, q."row", q.col, q.mode, q.price, a.value, a.failed, a.worker, a.told_at, a.kind
+FROM questions q JOIN facts a ON a.study = q.study AND a.batch = q.batch AND a.position = q.position
 WHERE q.study = {} ORDER BY q.batch, q.position"""
 
 
@@ -164,9 +171,7 @@ def resume_times(url: str, n: int, columns: int, repeats: int) -> tuple[int, flo
     if (
         "://" in url
     ):  # without statistics the plain query below would compare all rows with all rows
-        study.store.database.write(
-            lambda c: c.exec_driver_sql("ANALYZE questions; ANALYZE answers")
-        )
+        study.store.database.write(lambda c: c.exec_driver_sql("ANALYZE questions; ANALYZE facts"))
     answered = 0
     resumed, plain = [], []
     for _ in range(repeats):

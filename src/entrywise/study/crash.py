@@ -34,8 +34,6 @@ from entrywise.study.study import Study
 from entrywise.study.work import answer
 from entrywise.types import Array
 
-STRIKES = ("kill", "correct", "extend")
-
 
 @plan(streaming=True)
 def scattered(

@@ -54,8 +54,6 @@ class Record:
     stepper_until: float = 0.0
     parent: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
-    left_then: float | None = None  # money left when the epoch began
-    total_then: float | None = None
     created_at: float = 0.0
     id: int = 0
 

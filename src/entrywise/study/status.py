@@ -12,11 +12,12 @@ from sqlalchemy.engine import Connection
 from entrywise import fragments
 from entrywise.study.entries import Labels, title
 from entrywise.study.records import Record
-from entrywise.study.schema import FREE, epochs, facts, pending, questions, steps, wants
+from entrywise.study.schema import FREE, GIVEN, epochs, facts, pending, questions, steps, wants
 from entrywise.study.store import Store
 
 IMPLAUSIBLE = 6.0  # standard deviations of what was expected: a slip of the pen, not of the model
 _SHOWN = 20  # at most so many entries are named
+_CHUNK = 10_000  # questions of the log that are read at a time
 
 
 def held(store: Store, record: Record) -> dict[str, Any]:
@@ -221,27 +222,38 @@ _WHAT = {"answer": "told", "known": "known", "void": "voided", "withdrawn": "wit
 
 def log(store: Store, record: Record, labels: Labels) -> Iterator[dict[str, Any]]:
     """Go through questions and facts in order, step by step, with what no longer stands."""
-    last = record.next_step
-    for number in range(-1, last):
-        yield from _step_lines(store, record, labels, number)
+    yield from _lines(store, record, labels, GIVEN, GIVEN)
+    t = steps.c
+    query = sa.select(t.step, t.size).where(t.study == record.id).order_by(t.step)
+    first, size = 0, 0
+    for number, count in store.database.read(lambda c: store.database.columns(c, query)):
+        size += count
+        if size >= _CHUNK:
+            yield from _lines(store, record, labels, first, number)
+            first, size = number + 1, 0
+    yield from _lines(store, record, labels, first, record.next_step)
 
 
-def _step_lines(store: Store, record: Record, labels: Labels, number: int) -> list[dict[str, Any]]:
+def _lines(
+    store: Store, record: Record, labels: Labels, first: int, last: int
+) -> Iterator[dict[str, Any]]:
+    """Go through the questions of the steps from `first` to `last`."""
     q, f, p, w = questions.c, facts.c, pending.c, wants.c
     said = (f.study == record.id) & (f.batch == q.batch) & (f.position == q.position)
     queued = (p.study == record.id) & (p.batch == q.batch) & (p.position == q.position)
     asked = (
         sa.select(
-            q.position, q.row, q.col, q.mode, q.price, q.arm, q.probability, f.turn, f.kind, f.value,
-            f.failed, f.worker, f.told_at, f.charged, p.worker.label("holder"), p.leased_until,
+            q.batch, q.position, q.row, q.col, q.mode, q.price, q.arm, q.probability, f.turn, f.kind,
+            f.value, f.failed, f.worker, f.told_at, f.charged, p.worker.label("holder"), p.leased_until,
             p.price.label("quote"),
         )
         .select_from(questions.outerjoin(facts, said).outerjoin(pending, queued))
-        .where(q.study == record.id, q.batch == number)
-        .order_by(q.position, f.turn)
+        .where(q.study == record.id, q.batch >= first, q.batch <= last)
+        .order_by(q.batch, q.position, f.turn)
     )  # fmt: skip
-    again = sa.select(w.position, w.row, w.col, w.value, w.arm, w.probability).where(
-        w.study == record.id, w.step == number, w.given.is_(True)
+    columns = (w.step.label("batch"), w.position, w.row, w.col, w.value, w.arm, w.probability)
+    again = sa.select(*columns).where(
+        w.study == record.id, w.step >= first, w.step <= last, w.given.is_(True)
     )
 
     def look(connection: Connection) -> tuple[Any, Any]:
@@ -249,17 +261,21 @@ def _step_lines(store: Store, record: Record, labels: Labels, number: int) -> li
             return connection.execute(asked).all(), connection.execute(again).all()
 
     rows, memory = store.database.read(look)
-    found: list[tuple[int, dict[str, Any]]] = []
-    groups: dict[int, list[Any]] = {}
+    groups: dict[tuple[int, int], list[Any]] = {}
     for row in rows:
-        groups.setdefault(row.position, []).append(row)
-    for position, lines in groups.items():
-        found += [(position, line) for line in _question_lines(labels, number, lines)]
+        groups.setdefault((row.batch, row.position), []).append(row)
+    found = [
+        (key, line)
+        for key, group in groups.items()
+        for line in _question_lines(labels, key[0], group)
+    ]
     for row in memory:
-        entry = _entry(labels, number, row, "entry", 0.0)
+        entry = _entry(labels, row.batch, row, "entry", 0.0)
         answer = {"value": row.value, "failed": row.value is None, "worker": None}
-        found.append((row.position, entry | answer | {"told_at": None, "what": "memory"}))
-    return [line for _, line in sorted(found, key=lambda each: each[0])]
+        answer |= {"told_at": None, "what": "memory"}
+        found.append(((row.batch, row.position), entry | answer))
+    for _, line in sorted(found, key=lambda each: each[0]):
+        yield line
 
 
 def _entry(labels: Labels, number: int, row: Any, mode: str, price: float) -> dict[str, Any]:

@@ -183,9 +183,8 @@ class Store:
     def _records(self, *where: Any) -> list[Record]:
         e = epochs.c
         same = (e.study == studies.c.id) & (e.epoch == studies.c.epoch)
-        then = (e.left.label("left_then"), e.total.label("total_then"))
         query = (
-            sa.select(studies, *(e[name] for name in _OF_EPOCH), *then)
+            sa.select(studies, *(e[name] for name in _OF_EPOCH))
             .select_from(studies.join(epochs, same))
             .where(*where)
             .order_by(studies.c.name)

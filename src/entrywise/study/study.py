@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from entrywise import __version__
-from entrywise.exceptions import EntrywiseError, ParameterError, ReplayDiverged, StoreError
+from entrywise.exceptions import (
+    EntrywiseError,
+    ParameterError,
+    ReplayDiverged,
+    StoreError,
+    TellError,
+)
 from entrywise.observations import Observations
 from entrywise.oracles import Oracle
 from entrywise.queries import Plan, Prices
@@ -289,9 +295,19 @@ class Study:
         named worker must hold the questions, or have held them: a late answer counts.
         """
         blame = blame or (lambda k: f"answer {k}: ")
-        record = self._record if not self._record.epoch else self._look()
-        told = parse(self.store.tells, record, self._labels(record), answers, blame)
+        given = answers if isinstance(answers, Mapping) else list(answers)
+        told = self._parsed(given, blame)
         return self.put(told, worker, blame=blame)
+
+    def _parsed(self, answers: Any, blame: Blaming) -> Told:
+        """Return answers by columns; labels that are new since we looked are looked up."""
+        record = self._record
+        try:
+            return parse(self.store.tells, record, self._labels(record), answers, blame)
+        except TellError:
+            if self._look().epoch == record.epoch:
+                raise
+        return parse(self.store.tells, self._record, self._labels(self._record), answers, blame)
 
     def put(self, told: Told, worker: Workers = None, *, blame: Blaming | None = None) -> int:
         """Do what :meth:`tell` does for answers by columns: the way for many answers at once."""

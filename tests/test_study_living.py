@@ -1,0 +1,269 @@
+"""The stories of studies that live, through the command line, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from entrywise.cli._shared import run_command
+from entrywise.cli.app import app
+
+MODELS = [f"m{k}" for k in range(10)]
+TASKS = [f"t{k}" for k in range(8)]
+RNG = np.random.default_rng(3)
+TRUTH = 6.0 + np.outer(RNG.normal(size=12), RNG.normal(size=12)) + 0.05 * RNG.normal(size=(12, 12))
+
+
+class Shell:
+    """Runs commands as a shell would, and keeps what was said."""
+
+    def __init__(self, capsys, url, prefix):
+        self.capsys, self.url, self.prefix, self.said = capsys, url, prefix, ""
+
+    def __call__(self, command, name, *words, ok=True):
+        code = 0
+        line = ["study", command, self.url, self.prefix + name, *map(str, words)]
+        try:
+            run_command(lambda: app(line, standalone_mode=False))
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, self.said = self.capsys.readouterr()
+        assert (code == 0) == ok, f"exit code {code}: {self.said}"
+        return out
+
+    def rows(self, command, name, *words):
+        return list(csv.DictReader(io.StringIO(self(command, name, *words, "-f", "csv"))))
+
+    def status(self, name):
+        return json.loads(self("status", name, "-f", "json"))[0]
+
+
+@pytest.fixture
+def sh(capsys, desk, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models.csv").write_text(
+        "model,price\n" + "".join(f"{m},{1 + k % 3}\n" for k, m in enumerate(MODELS))
+    )
+    (tmp_path / "tasks.csv").write_text("task,minutes\n" + "".join(f"{t},2\n" for t in TASKS))
+    return Shell(capsys, desk.url, desk.prefix)
+
+
+def truth(row, col):
+    return float(TRUTH[int(row[1:]), int(col[1:])])
+
+
+def told(tmp_path, rows, wrong=None):
+    lines = ["id,row,col,worker,value"]
+    for k, r in enumerate(rows):
+        value = wrong if wrong is not None and k == 0 else truth(r["row"], r["col"])
+        lines.append(f"{r['id']},{r['row']},{r['col']},{r['worker']},{value!r}")
+    path = tmp_path / "done.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def board(sh, name="board", budget=30, *words):
+    sh("create", name, "--plan", "most-informative", "--rows", "models.csv", "--cols", "tasks.csv", "--seed", 1,
+       "--budget", budget, *words)  # fmt: skip
+
+
+def test_a_new_model_among_models_that_are_known(sh, tmp_path):
+    known = "model,task,score\n" + "".join(
+        f"{m},{t},{truth(m, t)!r}\n" for m in MODELS[:-1] for t in TASKS
+    )
+    (tmp_path / "history.csv").write_text(known)
+    board(sh, "board", 5, "--known", "history.csv")
+    assert sh.status("board")["known"] == 72
+    asked = sh.rows("ask", "board", "--worker", "ann")
+    assert asked
+    assert {r["row"] for r in asked} == {"m9"}  # nothing that is known is asked
+    sh("tell", "board", told(tmp_path, asked))
+
+
+def test_a_new_model_joins_a_study_that_is_finished(sh, tmp_path):
+    board(sh, "board", 10)
+    while sh.status("board")["state"] == "open":
+        sh("tell", "board", told(tmp_path, sh.rows("ask", "board")))
+    (tmp_path / "new.csv").write_text("model\nm10\n")
+    sh("extend", "board", "--rows", "new.csv", "--budget", 6)
+    now = sh.status("board")
+    assert (now["state"], now["epoch"], now["budget"]) == ("open", 1, 16.0)
+    asked = sh.rows("ask", "board", "--row", "m10", "--limit", 3)
+    assert {r["row"] for r in asked} == {"m10"}
+    sh("tell", "board", told(tmp_path, asked))
+    assert sh.status("board")["spent"] <= 16.0
+    sh("check", "board")
+
+
+def test_somebody_is_on_holiday_with_one_question(sh, tmp_path):
+    board(sh)
+    away = sh.rows("ask", "board", "--worker", "away", "--limit", 1)
+    for _ in range(6):
+        asked = sh.rows("ask", "board", "--worker", "ann", "--limit", 5)
+        if not asked:
+            break
+        assert away[0]["id"] not in {r["id"] for r in asked}
+        sh("tell", "board", told(tmp_path, asked))
+    now = sh.status("board")
+    assert now["answered"] >= 20  # nobody waited
+    assert [(w["worker"], w["holds"]) for w in now["workers"]] == [("away", 1)]
+    sh("tell", "board", told(tmp_path, away))
+
+
+def test_one_model_at_a_time_and_why_fewer_came(sh):
+    board(sh)
+    asked = sh.rows("ask", "board", "--row", "m0", "--limit", 20, "--worker", "harness")
+    assert asked
+    assert {r["row"] for r in asked} == {"m0"}
+    assert f"{len(asked)} of 20: no more questions fit what you can measure now" in sh.said
+    assert {r["row"] for r in sh.rows("ask", "board", "--row", "m[12]", "--limit", 2)} <= {
+        "m1",
+        "m2",
+    }
+    sh("ask", "board", "--row", "nobody", ok=False)
+    assert "no row is labelled 'nobody'" in sh.said
+
+
+def test_prices_from_columns_and_small_files(sh, tmp_path):
+    board(sh, "rows", 30, "--price", "rows:price", "--currency", "EUR")
+    prices = {r["row"]: float(r["price"]) for r in sh.rows("ask", "rows")}
+    assert prices == {m: 1.0 + int(m[1:]) % 3 for m in prices}
+    assert "EUR" in sh.status("rows")["sentence"]
+    board(
+        sh,
+        "both",
+        60,
+        "--price",
+        "rows:price",
+        "--price",
+        "cols:minutes",
+        "--price-rule",
+        "product",
+    )
+    assert {float(r["price"]) for r in sh.rows("ask", "both")} <= {2.0, 4.0, 6.0}
+    (tmp_path / "small.csv").write_text("task,price\n" + "".join(f"{t},3\n" for t in TASKS))
+    board(sh, "small", 60, "--price", "small.csv")
+    assert {r["price"] for r in sh.rows("ask", "small")} == {"3.0"}
+    (tmp_path / "short.csv").write_text("task,price\nt0,3\n")
+    words = ("--rows", "models.csv", "--cols", "tasks.csv", "--budget", 9)
+    sh("create", "x", "--plan", "most-informative", *words, "--price", "short.csv", ok=False)
+    assert "short.csv has no price of 't1'; 7 of 8 cols are missing" in sh.said
+    sh(
+        "create",
+        "x",
+        "--plan",
+        "most-informative",
+        *words,
+        "--price",
+        "rows:price",
+        "--price",
+        "cols:minutes",
+        ok=False,
+    )
+    assert "--price-rule" in sh.said
+
+
+def test_a_judge_that_takes_names(sh, tmp_path):
+    (tmp_path / "judge.py").write_text(
+        "import sys\nrow, col = sys.argv[1:]\nassert row[0] == 'm' and col[0] == 't'\n"
+        "print('thinking')\nprint(int(row[1:]) + int(col[1:]))\n"
+    )
+    board(sh, "board", 6)
+    import sys
+
+    sh("work", "board", "--command", f"{sys.executable} judge.py {{row}} {{col}}", "--timeout", 30)
+    now = sh.status("board")
+    assert now["state"] in ("finished", "exhausted")
+    assert now["reason"] or now["state"]
+    assert all(
+        int(r["row"][1:]) + int(r["col"][1:]) == float(r["value"]) for r in sh.rows("log", "board")
+    )
+
+
+def test_a_judge_that_breaks_gives_its_questions_back(sh, tmp_path):
+    (tmp_path / "bad_judge.py").write_text(
+        "def judge(row, col):\n    raise OSError('no quota left')\n"
+    )
+    board(sh, "board", 6)
+    sh("work", "board", "--oracle", "bad_judge:judge", "--entry", "--retries", 1, ok=False)
+    assert "the oracle raised OSError: no quota left" in sh.said
+    assert "stopped after 3 failures in a row" in sh.said
+    now = sh.status("board")
+    assert (now["answered"], now["leased"], now["spent"]) == (0, 0, 0.0)
+
+
+def test_a_typo_in_last_weeks_file(sh, tmp_path):
+    board(sh, "board", 60)
+    first = sh.rows("ask", "board", "--worker", "ann", "--limit", 12)
+    sh("tell", "board", told(tmp_path, first))
+    second = sh.rows("ask", "board", "--worker", "ann", "--limit", 12)
+    slip = second[0]
+    sh("tell", "board", told(tmp_path, second, wrong=75.0))
+    bench = sh.rows("ask", "board", "--worker", "bob", "--limit", 10)
+    sh("status", "board")
+    sh("amend", "board", slip["id"], truth(slip["row"], slip["col"]))
+    assert f"{len(bench)} questions out" in sh.said
+    sh("tell", "board", told(tmp_path, bench))  # what was on the bench counts
+    assert sh.status("board")["answered"] >= 24 + len(bench)
+    values = [r["value"] for r in sh.rows("log", "board") if r["id"] == slip["id"]]
+    assert "75.0" in values
+    sh("check", "board")
+
+
+def test_voiding_dropping_adding_and_changing(sh, tmp_path):
+    board(sh, "board", 40)
+    first = sh.rows("ask", "board", "--worker", "ann", "--limit", 10)
+    sh("tell", "board", told(tmp_path, first))
+    sh("void", "board", first[0]["id"])
+    sh("drop", "board", "--row", "m0")
+    (tmp_path / "extra.csv").write_text(
+        f"row,col,value\nm5,t5,{truth('m5', 't5')!r}\nm6,t6,{truth('m6', 't6')!r}\n"
+    )
+    sh("add", "board", "extra.csv")
+    sh("change", "board", "--price", "entry=2")
+    assert sh.status("board")["epoch"] == 4
+    asked = sh.rows("ask", "board", "--limit", 10)
+    assert "m0" not in {r["row"] for r in asked}
+    assert {r["price"] for r in asked} == {"2.0"}
+    assert not {("m5", "t5"), ("m6", "t6")} & {(r["row"], r["col"]) for r in asked}
+    sh("tell", "board", told(tmp_path, asked))
+    sh("check", "board")
+    sh("delete", "board", ok=False)
+    assert "--yes" in sh.said
+    sh("delete", "board", "--yes")
+
+
+def test_workbooks_go_out_and_come_back(sh, tmp_path):
+    pytest.importorskip("xlsxwriter")
+    openpyxl = pytest.importorskip("openpyxl")
+    board(sh, "board", 20)
+    sh("ask", "board", "--limit", 4, "--out", "todo.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "todo.xlsx")
+    sheet = book.active
+    head = [cell.value for cell in sheet[1]]
+    for line in sheet.iter_rows(min_row=2):
+        row, col = (line[head.index(k)].value for k in ("row", "col"))
+        line[head.index("value")].value = truth(row, col)
+    book.save(tmp_path / "done.xlsx")
+    sh("tell", "board", "done.xlsx")
+    assert sh.status("board")["answered"] == 4
+
+
+def test_who_opened_a_study_before_it_grew_may_tell_its_new_rows(desk):
+    from entrywise.study import Study
+
+    study = desk.create(
+        "grows", plan="most-informative", rows=MODELS, cols=TASKS, seed=1, budget=60.0
+    )
+    early = Study.open(desk.url, study.name)
+    assert early.labels.rows == MODELS
+    study.extend(rows=["m10"], budget=10.0)
+    asked = study.ask(2, rows=["m10"])
+    assert {q.row for q in asked} == {"m10"}
+    assert early.tell([(q.row, q.col, truth(q.row, q.col)) for q in asked]) == len(asked)
+    with pytest.raises(ValueError, match="no row is labelled 'm99'"):
+        early.tell([("m99", "t0", 1.0)])
