@@ -96,6 +96,11 @@ class Background:
             made = self._jobs[key] = self._pool.submit(work)
             return made
 
+    def fresh(self, name: str, told: Telling) -> bool:
+        """Tell whether what was told of a study is the latest."""
+        record = self.store.record(name)
+        return told.mark == (record.cursor, held(self.store, record)["open"])
+
     def telling(self, name: str) -> Telling | None:
         """Return what is told of a study, the latest that is ready; a newer one is begun where there is news."""
         record = self.store.record(name)
