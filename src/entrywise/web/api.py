@@ -465,11 +465,19 @@ def scored(told: stories.Story) -> dict[str, Any]:
 
 
 @api.get("/studies/{name}/result.npz", responses=WAIT)
-def result_file(request: Request, name: str, person: Reader) -> Response:
-    """Return the result as a file for ``Result.load``."""
-    told = telling(request, name)
-    if told is None:
+def result_file(
+    request: Request,
+    name: str,
+    person: Reader,
+    epoch: Annotated[int, Query(ge=0, lt=2**53)] = 0,
+    steps: Annotated[int, Query(ge=0, lt=2**53)] = 0,
+    answers: Annotated[int, Query(ge=0, lt=2**53)] = 0,
+) -> Response:
+    """Return the result as a file for ``Result.load``, not older than the state of the study that is given."""
+    latest = background(request).wait(named(name), MOMENT, (epoch, steps, answers))
+    if latest is None:
         return said({"why": "it is being worked out"}, 202)
+    told = latest.story
     if told.result is None:
         raise StoreError(told.missing)
     with tempfile.TemporaryDirectory() as folder:
