@@ -8,7 +8,7 @@ INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.tx
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 WORKERS ?= 2
 
-.PHONY: demo test quick lint types imports bench docs lock clean
+.PHONY: demo test quick lint types imports bench docs wheel lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/entrywise demo
@@ -38,6 +38,15 @@ bench: $(VENV)/.bench
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
+
+# what people install: the wheel in an environment of its own, without the source
+wheel: $(VENV)/.uv
+	rm -rf dist build/wheel
+	$(BIN)/uv build --quiet --wheel --out-dir dist
+	$(BIN)/uv venv --quiet build/wheel
+	$(BIN)/uv pip install --quiet --python build/wheel/bin/python -c constraints.txt dist/*.whl
+	cd build && wheel/bin/entrywise --version && wheel/bin/entrywise methods passive >/dev/null
+	cd build && wheel/bin/python -c "import entrywise, pathlib; assert (pathlib.Path(entrywise.__file__).parent / 'py.typed').exists()"
 
 # the pins carry no address: a URL in them fails the build
 lock: $(VENV)/.uv

@@ -9,6 +9,7 @@ neither was clicked. The plan is set against showing all pairs equally often.
 import numpy as np
 
 import entrywise as ew
+from entrywise import plot
 from entrywise.active import uniform_pairs
 from entrywise.apply.pairs import Population, PopulationOracle, best_pair, regret
 
@@ -27,6 +28,10 @@ def run():
         )
         print(f"{'':10} {regret(losses, result.pair):.1%} more than for the best pair")
     print(found.certificate)
+    axes = plot.map(visitors.losses, ([found.pair[0]], [found.pair[1]]))
+    axes.set_title(
+        "How often neither is clicked; dot: the pair found", loc="left"
+    )
     return regret(losses, found.pair), regret(losses, naive.pair)
 
 

@@ -9,7 +9,7 @@ a row that was not in the fit.
 import numpy as np
 
 import entrywise as ew
-from entrywise import metrics
+from entrywise import metrics, plot
 
 
 def run():
@@ -34,6 +34,9 @@ def run():
     print(
         f"a new row, from {int(new.row_counts[0])} entries: error {error:.3f} against a spread of {A[300].std():.3f}"
     )
+    plot.map(found, seen)
+    plot.map(found, show="doubt")
+    plot.coverage(found, unseen)
     return covered, error
 
 

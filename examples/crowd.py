@@ -8,6 +8,7 @@ one answers wrongly on purpose. Nobody tells us who is who: workers who agree wi
 
 import numpy as np
 
+from entrywise import plot
 from entrywise.apply.crowd import consensus, majority_vote
 
 
@@ -36,6 +37,8 @@ def run(seed: int = 0) -> dict[str, float]:
     print(
         f"right labels: vote {shares['vote']:.3f}, consensus {shares['consensus']:.3f}; model: {found.report['model']}"
     )
+    names = [f"worker {w}" for w in found.workers]
+    plot.skills(found.skill, low, high, names=names, chance=1 / k)
     return {**shares, "skill error": float(np.abs(found.skill - skill[found.workers]).max())}
 
 

@@ -9,7 +9,9 @@ certificate with the true error, which a real user could not see.
 import numpy as np
 
 import entrywise as ew
+from entrywise import plot
 from entrywise.active import adaptive_nystrom
+from entrywise.apply.kernels import draw_map
 from entrywise.oracles import KernelOracle
 
 
@@ -22,6 +24,11 @@ def run():
     print(f"{found.rank} columns, {found.cost:.0f} of {400 * 401 // 2} entries")
     print(found.certificate)
     print(f"true largest error: {error:.4g}")
+    axes = plot.map(found, (np.tile(np.arange(400), found.rank), np.repeat(found.pivots, 400)))
+    axes.set_title(f"{found.rank} columns asked (dots), the rest completed", loc="left")
+    axes = plot.figure_axes()
+    draw_map(axes, X[:, :2], columns=found.pivots)
+    axes.set_title("The points whose columns were asked", loc="left")
     return found.certificate.value, error
 
 

@@ -6,6 +6,10 @@ Three blocs of members vote on three kinds of bills. The learner sees one vote a
 It is told neither the blocs nor how many members and bills there are.
 """
 
+import numpy as np
+
+from entrywise import plot
+from entrywise.bounds.binary import winnow_bound
 from entrywise.gallery import bicluster_trials
 from entrywise.online import MatrixWinnow, RowColumnMajority, auto
 
@@ -24,8 +28,12 @@ def run():
     print(f"best expert: {learner.best}")
 
     rows, cols, labels = zip(*trials, strict=True)
+    counts = {"auto": np.cumsum(wrong)}
     for other in (MatrixWinnow(0.577), RowColumnMajority()):
-        print(f"{type(other).__name__}: {other.learn_many(rows, cols, labels).mistakes} mistakes")
+        said, after = other.follow(rows, cols, labels)
+        counts[type(other).__name__] = np.cumsum(said != np.array(labels))
+        print(f"{type(other).__name__}: {after.mistakes} mistakes")
+    plot.against_bound(counts, bound=winnow_bound(100, 0.577))
     return learner.mistakes, sum(wrong[:tenth]), sum(wrong[-tenth:])
 
 

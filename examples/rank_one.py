@@ -10,7 +10,7 @@ that would help most.
 import numpy as np
 
 import entrywise as ew
-from entrywise import passive
+from entrywise import passive, plot
 from entrywise.active import rank_one
 from entrywise.gallery import random_rank_one
 from entrywise.oracles import MatrixOracle
@@ -34,6 +34,8 @@ def run():
     print(f"{seen.share:.0%} known, {inside.mean():.0%} determined, relative error {error:.3f}")
     print("would link the rest:", found.report["connect"])
     print(found.certificate)
+
+    plot.map(found, seen)  # grey: nothing determines the new shop
 
     # %%
     # Intervals for the true cells.

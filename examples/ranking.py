@@ -8,6 +8,7 @@ ranked apart instead of being guessed.
 
 import numpy as np
 
+from entrywise import plot
 from entrywise.apply.ranking import rank
 
 
@@ -40,6 +41,8 @@ def run(seed: int = 0) -> dict[str, float]:
     ]
     at, who = np.array(recipes).T
     true = taste[who] - taste[who].mean()
+    names = found.items[at].tolist()
+    plot.scores(found.score[at], low[at], high[at], names=names, truth=true)
     return {
         "correlation": float(np.corrcoef(found.score[at], true)[0, 1]),
         "covered": float(np.mean((low[at] <= true) & (true <= high[at]))),

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import entrywise as ew
+from entrywise import plot
 
 
 def run():
@@ -48,6 +49,8 @@ def run():
         "corrected:",
         [(line["id"], line["value"], line["what"]) for line in log if line["id"] == wrong],
     )
+    asked = [(names.index(line["row"]), names.index(line["col"])) for line in log]
+    plot.map(found, tuple(np.array(asked).T))
     return found.rank, error
 
 

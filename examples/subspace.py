@@ -9,6 +9,7 @@ random and reading what has varied so far cost the same; the second finds the su
 import numpy as np
 
 import entrywise as ew
+from entrywise import plot
 from entrywise.active import subspace
 from entrywise.estimators import PartialPCA
 from entrywise.gallery import sample_law
@@ -36,6 +37,11 @@ def run():
     print(
         f"scores of a sample of which {np.sum(~np.isnan(table[0]))} sensors were read: {pca.transform(table[:1]).round(2)}"
     )
+    axes = plot.figure_axes(height=2.4)
+    axes.barh(
+        list(losses), list(losses.values()), color=[plot.COLOURS["rival"], plot.COLOURS["ours"]]
+    )
+    axes.set_title("Share of the variance lost", loc="left")
     return losses
 
 

@@ -9,6 +9,7 @@ An automatic judge scores every answer of a model at once, noisily; a human scor
 import numpy as np
 
 import entrywise as ew
+from entrywise import plot
 from entrywise.active import literal_noisy_cur, noisy_cur
 from entrywise.active.two_cost.forecast import forecast
 from entrywise.oracles import TwoCostOracle
@@ -52,6 +53,12 @@ def run():
     low, high = found.interval(np.arange(5), 7, 0.9, of="truth")
     for k in range(5):
         print(f"answer {k} of model 7: {low[k]:.2f} to {high[k]:.2f}, in truth {scores[k, 7]:.2f}")
+    columns = 16.0 * found.report["columns"]
+    plot.split({"noisy columns": columns, "precise entries": found.cost - columns}, budget=budget)
+    everything = found.interval(
+        np.arange(answers)[:, None], np.arange(models)[None, :], 0.9, of="truth"
+    )
+    plot.intervals(*everything, scores)
     assert errors[0] < errors[1]
     return errors
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrywise import LowRank, Observations, complete
-from entrywise.active.cells.calibration import pack_fit, unpack_fit
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.intervals import calibrate, conformal
 from entrywise.linalg.variational import EmpiricalBayes
@@ -460,20 +459,6 @@ def test_transposing_and_scaling_carry_the_posterior_along(corrected):
     row = found.transposed().fold_in(new.transposed())
     np.testing.assert_allclose(column.to_dense(), row.to_dense().T, rtol=1e-12)
     np.testing.assert_array_equal(column.col_counts, [2])
-
-
-def test_fits_in_checkpoints_come_back_bit_for_bit():
-    _, _, seen = problem(12, 10, 2, 0.7, 0.2, 30)
-    found = low_rank(seen, 2)
-    arrays = pack_fit(found)
-    assert "fit.posterior.rows.cov" in arrays
-    assert all(isinstance(array, np.ndarray) for array in arrays.values())
-    again = unpack_fit(arrays)
-    np.testing.assert_array_equal(again.variance(3, [1, 2]), found.variance(3, [1, 2]))
-    np.testing.assert_array_equal(again.to_dense(), found.to_dense())
-    assert unpack_fit({"rounds": np.array(3)}) is None
-    with pytest.raises(DataError, match="a LowRank has no 'row_cov'"):
-        unpack_fit({**arrays, "fit.row_cov": np.zeros(1)})
 
 
 @pytest.mark.parametrize("known", [2, 5, 16, 60, 171, 250])

@@ -262,3 +262,33 @@ def test_what_was_understood_is_said_and_what_is_not_is_refused(call, tmp_path):
     code, _, err = call("complete", path, "--labels", "first")
     assert code == 0
     assert "read 20 x 3, " in err
+
+
+def test_features_bounds_and_likelihood(call, tmp_path):
+    """Rows that only the features name are completed; intervals stay in the bounds; yes/no answers are probabilities."""
+    rng = np.random.default_rng(0)
+    kind = np.array(["a", "b"])[rng.integers(2, size=24)]
+    cells = [(u, k) for u in range(22) for k in range(15) if rng.random() < 0.7]
+    rate = [3 + 1.5 * (kind[u] == "a") * (-1) ** k + 0.4 * rng.standard_normal() for u, k in cells]
+    known = [f"u{u},f{k},{np.clip(r, 1, 5):.3f}" for (u, k), r in zip(cells, rate, strict=True)]
+    (tmp_path / "r.csv").write_text("\n".join(["user,film,rating", *known]))
+    lines = [f"u{u},{kind[u]},{'' if u % 5 else u}" for u in range(24)]
+    (tmp_path / "u.csv").write_text("\n".join(["user,kind,age", *lines]))
+    base = ["complete", str(tmp_path / "r.csv"), "--row-features", str(tmp_path / "u.csv")]
+    _, out, err = call(*base, "--bounds", "1,5", "--level", "0.99")
+    found = [line.split(",") for line in out.splitlines()[1:]]
+    new = [line for line in found if line[0] in ("u22", "u23")]
+    assert len(new) == 30
+    assert all(1 <= float(line[3]) <= float(line[4]) <= 5 for line in found)
+    for line in new:
+        sign = (kind[int(line[0][1:])] == "a") * (-1) ** int(line[1][1:])
+        assert abs(float(line[2]) - (3 + 1.5 * sign)) < 0.8
+    assert "no interval leaves it" in err
+    code, _, err = call(*base, "--bounds", "1")
+    assert code == 1
+    assert "--bounds must be two numbers, such as 1,5, got '1'" in err
+    votes = [f"u{u},f{k},{int(r > 3)}" for (u, k), r in zip(cells, rate, strict=True)]
+    (tmp_path / "v.csv").write_text("\n".join(["user,film,vote", *votes]))
+    _, out, err = call("complete", tmp_path / "v.csv")
+    assert "fitted as probabilities" in err
+    assert all(0 <= float(line.split(",")[2]) <= 1 for line in out.splitlines()[1:])

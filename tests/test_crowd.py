@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from entrywise.apply.crowd import (
 from entrywise.apply.crowd import dawid_skene as ds
 from entrywise.apply.crowd.agreement import agreement, rank_one_skills
 from entrywise.apply.crowd.answers import CrowdAnswers
+from entrywise.apply.crowd.choice import keeps_names
 from entrywise.apply.crowd.confidence import wrong_labels
 from entrywise.cli.app import app
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
@@ -96,6 +98,14 @@ def test_jumps_end_where_plain_steps_end(k, fit, monkeypatch):
     assert fast.iterations <= slow.iterations
     np.testing.assert_allclose(fast.q, slow.q, atol=1e-4)
     assert fast.evidence == pytest.approx(slow.evidence, abs=1e-3)
+
+
+def test_classes_that_were_exchanged_are_noticed():
+    item, worker, label, _ = crowd(5, n=200, k=3)
+    fit = ds.fit_full(CrowdAnswers.of(item, worker, label), shares=False)
+    assert keeps_names(fit)
+    assert not keeps_names(replace(fit, counts=fit.counts[:, :, [1, 0, 2]]))
+    assert keeps_names(ds.fit_vote(CrowdAnswers.of(item, worker, label)))
 
 
 def test_a_goal_out_of_reach_ends_a_fit_and_a_fit_can_go_on():

@@ -107,7 +107,8 @@ def test_pages_name_only_commands_that_exist():
     from entrywise.cli.app import app
 
     known = set(typer.main.get_command(app).commands)
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.rst")]:
+    pages = [*(ROOT / "docs").glob("*.rst"), *(ROOT / "docs" / "integrations").glob("*.rst")]
+    for page in [ROOT / "README.md", *pages]:
         text = page.read_text()
         code = (
             "\n".join(re.findall(r"```.*?```", text, flags=re.S)) if page.suffix == ".md" else text

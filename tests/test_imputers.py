@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from entrywise.estimators import LowRankImputer, SoftImputer
-from entrywise.exceptions import ParameterError
+from entrywise.exceptions import DataError, ParameterError
 
 BOTH = [LowRankImputer(), LowRankImputer(2), SoftImputer(penalty=2.0), SoftImputer(max_rank=3)]
 
@@ -130,3 +130,21 @@ def test_in_a_pipeline_and_on_hard_tables():
     np.testing.assert_allclose(LowRankImputer().fit_transform(constant), 2.0)
     with pytest.raises(ValueError, match="no known entry"):
         LowRankImputer().fit(np.full((4, 3), np.nan))
+
+
+def test_rows_are_filled_from_their_features_alone():
+    rng = np.random.default_rng(3)
+    F = rng.standard_normal((200, 3))
+    A = F @ rng.standard_normal((3, 6)) + 0.1 * rng.standard_normal((200, 6))
+    X = np.where(rng.random(A.shape) < 0.6, A, np.nan)
+    imputer = LowRankImputer().fit(X[:150], row_features=F[:150])
+    empty = np.full((50, 6), np.nan)
+    told = imputer.transform(empty, row_features=F[150:])
+    blind = imputer.transform(empty)
+    assert np.mean((told - A[150:]) ** 2) < 0.3 * np.mean((blind - A[150:]) ** 2)
+    low, high = imputer.interval(empty, 0.9, row_features=F[150:])
+    assert 0.8 < np.mean((low <= A[150:]) & (high >= A[150:])) < 0.99
+    with pytest.raises(DataError, match="row_features must have 50 rows"):
+        imputer.transform(empty, row_features=F)
+    by_column = LowRankImputer(col_features=rng.standard_normal((6, 2))).fit(X)
+    assert by_column.transform(X).shape == (200, 6)

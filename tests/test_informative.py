@@ -9,8 +9,8 @@ import entrywise as ew
 from entrywise.active import most_informative, top_two
 from entrywise.active.cells.calibration import row_means
 from entrywise.active.cells.purchase import Purchase
-from entrywise.apply.leaderboard import Bought, Savings, extrapolation, next_money, savings, scores
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.apply.leaderboard import Bought, scores
+from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
 from entrywise.linalg.gain import Gains, leverage
 from entrywise.oracles import FunctionOracle, MatrixOracle
@@ -223,7 +223,7 @@ def test_top_two_finds_the_best_row_and_stops_when_sure():
     easy = rng.standard_normal((20, 100)) + np.arange(20)[:, None]
     found = ew.play(top_two(easy.shape, budget=2000, confidence=0.95, rng=0), MatrixOracle(easy))
     assert found.report["best"] == 19
-    assert found.cost < 400
+    assert found.cost < 1000  # sure at any time against each of 19 others
     assert found.certificate.value >= 0.95
 
 
@@ -240,61 +240,6 @@ def test_leaderboards_order_rows_and_say_what_is_sure():
     assert np.all(board.worst_place[6:] <= 6)
     assert np.all(board.best_place[:6] >= 7)
     assert np.mean((board.low <= A.mean(axis=1)) & (A.mean(axis=1) <= board.high)) > 0.7
-    more = next_money(found, bought, 48.0)
-    assert more.cells == 48
-    assert more.then <= more.now
-    assert savings(found, bought).spend or "unknown" in savings(found, bought).reason
-    with pytest.raises(DataError, match="nothing was bought yet"):
-        Bought.from_log((2, 2), [], None)
-
-
-def test_savings_are_told_only_where_they_can_be():
-    A = random_low_rank(30, 25, 2, 4)
-    run = ew.Run(most_informative(A.shape, budget=600, rank=2, reserve=0.15, explore=0.4, rng=3))
-    found = ew.play(run, MatrixOracle(A, 0.1, 1))
-    told = savings(found, Bought.from_run(run))
-    assert len(told.spend) == len(told.rule_error) == len(told.random_error) == len(told.doubt) == 5
-    assert all(1.0 < doubt < 2.0 for doubt in told.doubt)
-    assert all(np.diff(told.spend) > 0)
-    assert told.spend[-1] < 600
-    assert told.random_error[-1] < told.random_error[0]  # 150 cells say more than 30
-    run = ew.Run(most_informative(A.shape, budget=600, rank=2, rng=3))
-    told = savings(ew.play(run, MatrixOracle(A, 0.1, 1)), Bought.from_run(run))
-    assert told.spend == ()
-    assert told.enough is None
-    assert "unknown" in told.reason
-
-
-def test_where_the_rule_had_enough():
-    curve = Savings((10.0, 20.0, 30.0), (0.5, 0.3, 0.2), (0.6, 0.5, 0.4))
-    assert curve.enough == pytest.approx(15.0)
-    assert Savings((10.0, 20.0), (0.1, 0.1), (0.6, 0.5)).enough == 10.0
-    assert Savings((10.0, 20.0), (0.9, 0.8), (0.6, 0.5)).enough is None
-    assert Savings((10.0,), (0.3,), (0.4,), (1.2,)).surely
-    assert not Savings((10.0,), (0.3,), (0.4,), (1.5,)).surely
-    assert not Savings().surely
-
-
-def test_rows_whose_dear_cells_go_their_own_way_get_wider_intervals():
-    rng = np.random.default_rng(5)
-    A = random_low_rank(60, 40, 2, 7)
-    price = np.broadcast_to(np.geomspace(1.0, 300.0, 40), A.shape)
-    apart = A + np.linspace(0.0, 1.5, 40) ** 2 * rng.standard_normal(
-        (60, 1)
-    )  # rows drift apart on dear columns
-    factors = []
-    for M in (A, apart):
-        run = ew.Run(
-            most_informative(
-                A.shape, ew.Prices(price), budget=10_000.0, rank=2, reserve=0.15, rng=1
-            )
-        )
-        found = ew.play(run, MatrixOracle(M, 0.1, 1))
-        bought = Bought.from_run(run)
-        factors.append(extrapolation(bought, 2, 0.9, run.prices))
-        blind, aware = scores(found, bought, 0.9), scores(found, bought, 0.9, run.prices)
-    assert factors[0] < 0.7 * factors[1]
-    assert np.all(aware.deviation > 1.2 * blind.deviation)
 
 
 def test_it_stops_when_enough_is_known():

@@ -142,13 +142,16 @@ def test_prices_for_each_column_and_entry():
     assert error(found.to_dense(), A) < 0.4
 
 
-def test_known_entries_are_free():
+def test_known_entries_are_free_and_fitted_from_the_start():
     A = random_low_rank(30, 20, 2, 0)
     known = ew.Observations.from_triplets(*np.nonzero(np.ones((30, 4))), A[:, :4].ravel(), (30, 20))
     plan = noisy_cur((30, 20), Prices(column=8), noise=NOISE, budget=120, rng=0)
-    assert (
-        ew.play(plan, oracle_for(A), known=known).cost < ew.play(plan, oracle_for(A)).cost == 120.0
-    )
+    run = Run(plan, known=known)
+    found, alone = ew.play(run, oracle_for(A)), ew.play(plan, oracle_for(A))
+    entries = [e.batch for e in run.log if e.batch.mode == "entry"]
+    assert all(np.all(batch.cols >= 4) for batch in entries)
+    assert found.cost == alone.cost == 120.0
+    assert error(found.to_dense(), A) < 0.8 * error(alone.to_dense(), A)
 
 
 # what comes back

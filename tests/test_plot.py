@@ -23,7 +23,7 @@ def test_a_map_shows_every_cell_and_marks_what_was_bought(found):
     seen = gallery.known_entries(0)
     ax = plot.map(found, seen)
     assert ax.images[0].get_array().shape == found.shape
-    assert f"{len(seen)} bought" in ax.get_title(loc="left")
+    assert f"{len(seen)} known" in ax.get_title(loc="left")
     assert len(ax.collections[0].get_offsets()) == len(seen)
     assert all(t == int(t) for t in ax.get_xticks())
     known = plot.map(seen).images[0].get_array()
@@ -60,11 +60,17 @@ def test_scores_are_sorted_and_cut_where_names_cannot_be_read():
     assert plot.skills([0.9, 0.5], [0.8, 0.4], [1.0, 0.6], chance=0.5).lines
 
 
-def test_coverage_counts_what_was_kept():
-    needed = np.linspace(0.0, 1.0, 1001)  # exactly calibrated
-    ax = plot.coverage(needed)
+def test_coverage_counts_what_was_kept(found):
+    rng = np.random.default_rng(1)
+    A = gallery.random_low_rank(30, 20, 2, np.random.default_rng(0))
+    held = ew.Observations.from_dense(A + 0.1 * rng.standard_normal(A.shape))
+    ax = plot.coverage(found, held)
     kept = ax.lines[1].get_ydata()
-    np.testing.assert_allclose(kept, plot.trust.LEVELS, atol=2e-3)
+    low, high = found.interval(held.rows, held.cols, 0.9)
+    assert kept[list(plot.trust.LEVELS).index(0.9)] == np.mean(
+        (low <= held.values) & (held.values <= high)
+    )
+    assert np.all(np.diff(kept) >= 0)
     ax = plot.intervals([0, 0, 0], [1, 1, 1], [0.5, 2.0, 0.7])
     assert ax.get_title(loc="left").startswith("67% of 3")
 

@@ -83,6 +83,7 @@ def test_a_step_is_a_function_of_its_situation():
     assert from_generator.step(situation).same_as(from_generator.step(situation))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(seed=st.integers(0, 999), failing=st.floats(0, 0.5), budget=st.integers(0, 60))
 def test_any_schedule_keeps_every_promise(seed, failing, budget):

@@ -20,10 +20,21 @@ from entrywise.run import Run
 
 __version__ = "0.1.0"
 
-_LAZY = {"Study": "study", "Subspace": "results", "read": "tables"}
+_LAZY = {"Study": "study", "Subspace": "results", "read": "formats"}
 _ROOMS = frozenset(
     {"exceptions", "types", "queries", "observations", "results", "npz", "linalg", "bounds"}
-    | {"passive", "intervals", "active", "online", "run", "oracles", "budget", "tables", "metrics"}
+    | {
+        "passive",
+        "intervals",
+        "active",
+        "online",
+        "run",
+        "oracles",
+        "budget",
+        "tables",
+        "formats",
+        "metrics",
+    }
     | {
         "gallery",
         "methods",

@@ -12,21 +12,31 @@ from typing import Any
 
 import numpy as np
 
+from entrywise.answers import likelihood_of, range_certificate, range_of
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.intervals import conformal
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.passive.rank_one import rank_one
-from entrywise.results import LowRank
+from entrywise.results import Features, LowRank
+from entrywise.results.features import labels_of
 from entrywise.types import Array, Seed, generator
 
 MARGIN = 0.98  # rank one must have at most this share of low_rank's held-out error to be chosen
 FEW = 500  # observations below which methods are compared by folds instead of on one tenth
 FOLDS = 5
+TINY_SIDE = 10  # lines of the shorter side below which yes/no fits are chosen by held-out loss
+CLIPPED = 0.01  # least probability that a Gaussian fit of yes/no answers is taken to mean
 IN_UNITS = ("penalty", "max_error", "weights", "low", "high", "start")  # in the unit of the values
 LINE_BYTES = 48  # least that a line takes at rank 0, its covariance not counted; measured
 ENTRY_BYTES = 40  # least that a known entry takes; measured
 COPIES = 2  # of a line's covariance while the components are turned
+LOW_RANK = ("low-rank", "low_rank")
+LIKELIHOOD_WORDS = {
+    "gaussian": [],
+    "binary": ["two-valued answers: fitted as probabilities"],
+    "ordinal": ["few levels: cuts between them fitted on held-out entries"],
+}
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -34,6 +44,10 @@ def complete(
     observations: Any,
     method: str = "auto",
     *,
+    likelihood: str = "auto",
+    bounds: tuple[float, float] | None = None,
+    row_features: Any = None,
+    col_features: Any = None,
     rng: Seed = 0,
     calibrate: bool = True,
     progress: Callable[[int, float], None] | None = None,
@@ -48,6 +62,16 @@ def complete(
         ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``rank-one``,
         ``soft-impute``, ... ``auto`` fits :func:`~entrywise.passive.low_rank` and, where the fit finds at most two
         components, the rank-one fit too, and takes the one with the smaller error on held-out entries.
+    likelihood : {"auto", "gaussian", "binary", "ordinal"}
+        What answers are. ``binary``: two values, fitted as probabilities. ``ordinal``: a few levels in order, numbers to
+        the fit, with cuts between them fitted on held-out entries. ``auto`` takes them where the values say so: two, or up
+        to eleven that are all used. For ``low-rank`` only.
+    bounds : (low, high), optional
+        The range of an answer; intervals are clipped to it. Without, that of levels is taken from the known entries.
+        ``(-inf, inf)`` takes none.
+    row_features, col_features : frame, array, similarity or sparse matrix, optional
+        Features of the lines, by label or in order: see :class:`~entrywise.results.Features`. Labels that only the
+        features name become lines without entries, completed from their features. For ``low-rank`` only.
     calibrate : bool
         Hold out a tenth (at most 20,000) to calibrate intervals, then fit on everything.
     progress : callable, optional
@@ -75,6 +99,10 @@ def complete(
     seen = as_observations(observations)
     if not len(seen):
         raise DataError("complete needs at least one known entry, got none")
+    range_ = range_of(seen.values, bounds)
+    kind = _kind(seen, likelihood, method)
+    seen = _with_described_lines(seen, row_features, col_features)
+    described = _described(seen, row_features, col_features, method)
     check_memory(seen, int(params.get("rank") or 0))
     unit = seen.unit
     if unit != 1.0:
@@ -87,14 +115,67 @@ def complete(
         seen = seen.scaled(1.0 / unit)
     draws = generator(rng)
     if method == "auto":
-        found, reasons = _auto(seen, draws, calibrate, progress, params)
+        params = {**params, **described}
+        chosen = likelihood == "auto"
+        found, reasons = _auto(seen, kind, chosen, draws, calibrate, progress, params)
+    elif method in LOW_RANK:
+        params = {**params, **described}
+        found = _named(seen, method, kind, draws, calibrate, progress, params)
+        reasons = ["asked for by name", *LIKELIHOOD_WORDS[kind]]
     else:
-        found = _named(seen, method, draws, calibrate, progress, params)
+        found = _named(seen, method, "gaussian", draws, calibrate, progress, params)
         reasons = ["asked for by name"]
     report = {**summary(seen), **found.report, "reasons": reasons, "hints": hints(seen)}
     if unit != 1.0:
         found, report["unit"] = found.scaled(unit), unit
-    return replace(found, report=report)
+    certificates = found.certificates
+    if range_ is not None and np.isfinite(range_).any():
+        certificates = (*certificates, range_certificate(range_, bounds is not None))
+    return replace(found, bounds=range_, certificates=certificates, report=report)
+
+
+def _kind(seen: Observations, likelihood: str, method: str) -> str:
+    """Return the likelihood to fit with; only low-rank knows of others than the Gaussian."""
+    kind = likelihood_of(seen.values, likelihood)
+    if method in ("auto", *LOW_RANK) or likelihood in ("auto", "gaussian"):
+        return kind
+    raise ParameterError(f"{method} knows no likelihood {likelihood!r}; use low-rank")
+
+
+def _with_described_lines(seen: Observations, row_features: Any, col_features: Any) -> Observations:
+    """Return the observations with an empty line for every label that only the features name."""
+    row_labels, col_labels = (
+        _longer(labels, given)
+        for labels, given in ((seen.row_labels, row_features), (seen.col_labels, col_features))
+    )
+    m = seen.shape[0] if row_labels is None else len(row_labels)
+    n = seen.shape[1] if col_labels is None else len(col_labels)
+    if (m, n) == seen.shape:
+        return seen
+    return replace(seen, shape=(m, n), row_labels=row_labels, col_labels=col_labels)
+
+
+def _longer(labels: tuple[str, ...] | None, given: Any) -> tuple[str, ...] | None:
+    named = None if given is None or labels is None else labels_of(given)
+    if labels is None or not named or not set(named) & set(labels):
+        return labels
+    return tuple(dict.fromkeys([*labels, *named]))
+
+
+def _described(
+    seen: Observations, row_features: Any, col_features: Any, method: str
+) -> dict[str, Any]:
+    """Return the features as the fit takes them, encoded once."""
+    found = {}
+    if row_features is not None:
+        coded = Features.of(row_features, seen.row_labels, seen.shape[0], "row")
+        found["row_features"] = coded
+    if col_features is not None:
+        coded = Features.of(col_features, seen.col_labels, seen.shape[1], "column")
+        found["col_features"] = coded
+    if found and method not in ("auto", *LOW_RANK):
+        raise ParameterError(f"{method} takes no features; use low-rank")
+    return found
 
 
 def check_memory(seen: Observations, rank: int = 0) -> None:
@@ -183,17 +264,29 @@ def hints(seen: Observations) -> list[str]:
 
 def _auto(
     seen: Observations,
+    kind: str,
+    chosen: bool,
     rng: np.random.Generator,
     calibrate: bool,
     progress: Any,
     params: dict[str, Any],
 ) -> tuple[LowRank, list[str]]:
-    """Return the better of low-rank and rank one, and why."""
-    found = _calibrated(seen, low_rank, rng, calibrate, {**params, "progress": progress})
+    """Return the better of low-rank and rank one, and why; `chosen` says that the likelihood was not asked for."""
+    words = LIKELIHOOD_WORDS[kind]
+    if kind == "binary" and chosen and min(seen.shape) < TINY_SIDE:
+        kind, words = _tiny(seen, rng, params)
+    found = _calibrated(seen, low_rank, kind, rng, calibrate, {**params, "progress": progress})
     plural = "s" if found.rank != 1 else ""
-    reasons = [f"low-rank found {found.rank} component{plural} beside the biases"]
+    reasons = [*words, f"low-rank found {found.rank} component{plural} beside the biases"]
     constant = float(np.ptp(seen.values)) == 0
-    if found.rank > 2 or min(seen.shape) < 2 or constant or params or len(seen) < 5:
+    if (
+        kind == "binary"
+        or found.rank > 2
+        or min(seen.shape) < 2
+        or constant
+        or params
+        or len(seen) < 5
+    ):
         return found, reasons
     errors = compare(seen, (low_rank, _without_words(rank_one)), rng)
     if errors is None:
@@ -205,6 +298,27 @@ def _auto(
     products = rank_one(seen)
     report = {**products.report, "method": "rank-one", "rank": 1, "held_out_rmse": one}
     return replace(products, report=report), [f"rank one fits better: {words}"]
+
+
+def _tiny(
+    seen: Observations, rng: np.random.Generator, params: dict[str, Any]
+) -> tuple[str, list[str]]:
+    """Return the likelihood of yes/no answers with the smaller held-out loss, and why: on tiny sides logits overfit."""
+    kept, held = seen.split(0.2, np.random.default_rng(rng.integers(2**63)))
+    low, high = np.unique(seen.values)
+    yes = held.values == high
+    losses = []
+    for fit in ("binary", "gaussian"):
+        if len(np.unique(kept.values)) < 2 or not len(held):
+            return "ordinal", ["two-valued answers on a tiny side: too few to fit probabilities"]
+        found = low_rank(kept, likelihood=fit, **params)  # type: ignore[arg-type]
+        chance = (found.entries(held.rows, held.cols) - low) / (high - low)
+        chance = np.clip(chance, CLIPPED, 1.0 - CLIPPED)
+        losses.append(float(-np.mean(np.log(np.where(yes, chance, 1.0 - chance)))))
+    words = f"held-out log-loss {losses[0]:.3g} as probabilities, {losses[1]:.3g} as numbers"
+    if losses[0] < losses[1]:
+        return "binary", [*LIKELIHOOD_WORDS["binary"], words]
+    return "ordinal", [f"two-valued answers on a tiny side: fitted as numbers, {words}"]
 
 
 def compare(
@@ -243,17 +357,26 @@ def _without_words(fit: Callable[..., LowRank]) -> Callable[[Observations], LowR
 def _calibrated(
     seen: Observations,
     fit: Callable[..., LowRank],
+    kind: str,
     rng: np.random.Generator,
     calibrate: bool,
     params: dict[str, Any],
 ) -> LowRank:
+    """Return the fit of low_rank with intervals, its likelihood `kind`."""
+    if kind == "binary":
+        params = {**params, "likelihood": "binary"}
     if not calibrate:
         return fit(seen, **params)
-    found = conformal(seen, fit, rng=rng, **params)
+    empty = np.any(seen.row_counts == 0) or np.any(seen.col_counts == 0)
+    described = "row_features" in params or "col_features" in params
+    levels = None
+    if kind == "ordinal":
+        levels = np.unique(seen.values)
+    found = conformal(seen, fit, levels=levels, cold=bool(empty and described), rng=rng, **params)
     if found.report.get("held_out") and fit is low_rank:
         # what biases alone would do, on as many held-out entries: the yardstick for the held-out error
         kept, held = seen.split(0.1, np.random.default_rng(0))
-        plain = low_rank(kept, 0)
+        plain = low_rank(kept, 0)  # numbers, whatever the likelihood
         error = float(np.sqrt(np.mean((plain.entries(held.rows, held.cols) - held.values) ** 2)))
         found = replace(found, report={**found.report, "bias_rmse": error})
     return found
@@ -262,6 +385,7 @@ def _calibrated(
 def _named(
     seen: Observations,
     method: str,
+    kind: str,
     rng: np.random.Generator,
     calibrate: bool,
     progress: Any,
@@ -274,7 +398,7 @@ def _named(
     fit = row.load()
     params = _checked(row.name, fit, params, progress)
     if row.name == "low-rank":
-        found = _calibrated(seen, fit, rng, calibrate, params)
+        found = _calibrated(seen, fit, kind, rng, calibrate, params)
         return replace(found, report={**found.report, "method": row.name})
     found = fit(seen, **params)
     if not isinstance(found, LowRank):

@@ -9,7 +9,9 @@ at random from the matrix), the intervals of the fit *without* the held-out entr
 probability at least `level`, whatever the model. Entries of a part of the matrix that was never measured are
 not exchangeable with those that were. By default scores come from up to five fits, each without another share, and
 the result is fitted again on everything: steadier, but the proof covers only ``refit=False``. The correction of
-rows by their counts is made on the same held-out entries, a few numbers from thousands.
+rows by their counts is made on the same held-out entries, a few numbers from thousands; scales of single rows and columns
+are cross-fitted, and used where they make held-out intervals narrower. Lines of which nothing is known get widths of
+their own, from whole lines that were hidden.
 """
 
 from __future__ import annotations
@@ -21,15 +23,23 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg.cuts import fit_cuts
+from entrywise.linalg.line_scales import line_scales
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
-from entrywise.results import Calibration, LowRank
+from entrywise.results import Calibration, Levels, LowRank
+from entrywise.results.levels import likelier
 from entrywise.types import Array, Indices, Seed, generator
 
 FEWEST = 20  # held-out entries below which nothing is calibrated
 FOLDS = 5  # most fits to calibrate with, when one tenth is few
 FEWEST_BY_COUNT = 200  # held-out entries below which rows are not corrected by their counts
 DRAWN_TO_ONE = 50.0  # scores of the common size added to each group of rows
+FEWEST_BY_LINE = 1000  # held-out entries below which lines get no scale of their own
+NARROWER = 0.98  # of the width without scales of lines: what they must reach on held-out entries to be used
+SCALE_GROUPS = 5  # parts of the held-out entries; the scales that judge each come from the others
+CHECKED_LEVEL = 0.9  # level at which widths are compared
+COLD_ENOUGH = 4000  # held-out entries of hidden lines that are enough
 TINY = np.finfo(float).tiny
 
 
@@ -41,6 +51,8 @@ def conformal(
     most: int = 20_000,
     normalised: bool = True,
     refit: bool = True,
+    levels: Array | None = None,
+    cold: bool = False,
     rng: Seed = 0,
     **params: Any,
 ) -> LowRank:
@@ -59,6 +71,11 @@ def conformal(
         get a factor each, from the size of their scores.
     refit : bool
         Fit again on everything after calibrating; False keeps the fit that the guarantee is about.
+    levels : ndarray, optional
+        The values that answers can have, in order: cuts between them are fitted on the held-out entries, behind
+        ``found.probability`` and ``found.levels``.
+    cold : bool
+        Also hide whole rows and whole columns, and give lines of which nothing is known widths of their own.
     params
         Passed on to the completer.
 
@@ -99,14 +116,83 @@ def conformal(
     parts = [order[f * held : (f + 1) * held] for f in range(folds)]
     fits, tests = _held_out(observations, completer, parts, params)
     if not refit:
-        return calibrate(fits[0], tests[0], normalised=normalised)
+        found = calibrate(fits[0], tests[0], normalised=normalised)
+        return found if levels is None else _with_levels(found, fits[:1], tests[:1], levels)
     again = params
     if completer is low_rank:
         again = params | {"start": fits[0], "rank": fits[0].rank}
     final = completer(observations, **again)
     if not normalised:
         fits, final = [_as_point(f) for f in fits], _as_point(final)
-    return _calibrate(final, fits, tests)
+    found = _calibrate(final, fits, tests)
+    if levels is not None and not found.is_binary:
+        found = _with_levels(found, fits, tests, levels)
+    if cold and not found.is_binary:
+        fixed = {"rank": final.rank} if completer is low_rank else {}
+        found = _with_cold_lines(found, observations, completer, draws, params | fixed)
+    return found
+
+
+def _with_levels(
+    found: LowRank, fits: list[LowRank], tests: list[Observations], levels: Array
+) -> LowRank:
+    """Return `found` with the probabilities of the levels, cuts and scale fitted to the held-out answers."""
+    values = np.unique(np.concatenate([t.values for t in tests]))  # a level never seen has no cut
+    if len(values) < 2 or not np.isin(values, levels).all():
+        return found
+    trials = [replace(f, calibration=found.calibration) for f in fits]
+    pairs = list(zip(trials, tests, strict=True))
+    middle = np.concatenate([f.latent(t.rows, t.cols) for f, t in pairs])
+    spread = np.concatenate([f.deviation(t.rows, t.cols) for f, t in pairs])
+    came = np.searchsorted(values, np.concatenate([t.values for t in tests]))
+    cuts, scale = fit_cuts(middle, np.maximum(spread, TINY), came, len(values))
+    answers = Levels(values, cuts, scale)
+    chances = answers.probabilities(middle, np.maximum(spread, TINY))
+    return replace(found, answers=replace(answers, scores=_set_scores(chances, came)))
+
+
+def _set_scores(chances: Array, came: Indices) -> Array:
+    return np.sort(likelier(chances)[np.arange(len(came)), came])
+
+
+def _with_cold_lines(
+    found: LowRank,
+    seen: Observations,
+    completer: Callable[..., LowRank],
+    rng: np.random.Generator,
+    params: dict[str, Any],
+) -> LowRank:
+    """Return `found` with the scores of entries in whole rows, and in whole columns, that were hidden."""
+    of_rows = _cold_scores(seen, seen.rows, seen.row_counts, completer, rng, params)
+    of_cols = _cold_scores(seen, seen.cols, seen.col_counts, completer, rng, params)
+    if found.calibration is None:
+        return found
+    calibration = replace(found.calibration, cold_row_scores=of_rows, cold_col_scores=of_cols)
+    words = f"{len(of_rows)} entries of hidden rows, {len(of_cols)} of hidden columns"
+    return _reported(replace(found, calibration=calibration), cold_interval=f"conformal: {words}")
+
+
+def _cold_scores(
+    seen: Observations,
+    line: Indices,
+    counts: Indices,
+    completer: Callable[..., LowRank],
+    rng: np.random.Generator,
+    params: dict[str, Any],
+) -> Array:
+    """Return the sorted scores of the entries of lines that were hidden, a tenth at a time."""
+    order = rng.permutation(np.flatnonzero(counts > 0))
+    if len(order) < 2 * FOLDS:
+        return np.zeros(0)
+    scores: list[Array] = []
+    for hidden in np.array_split(order, 2 * FOLDS)[:FOLDS]:
+        out = np.isin(line, hidden)
+        fit = completer(seen.take(~out), **params)
+        scores.append(scores_of(fit, seen.take(out)))
+        if sum(map(len, scores)) >= COLD_ENOUGH:
+            break
+    found = np.sort(np.concatenate(scores))
+    return found if len(found) >= FEWEST else np.zeros(0)
 
 
 def calibrate(found: LowRank, held_out: Observations, *, normalised: bool = True) -> LowRank:
@@ -173,6 +259,8 @@ def _calibrate(final: LowRank, fits: list[LowRank], tests: list[Observations]) -
     """Return `final` with the scores that each fit has on its test."""
     plain = [replace(f, calibration=None) for f in fits]
     pairs = list(zip(plain, tests, strict=True))
+    if final.answers is not None and final.is_binary:
+        return _calibrate_binary(final, pairs)
     scores = np.concatenate([scores_of(f, t) for f, t in pairs])
     errors = np.concatenate([_errors(f, t) for f, t in pairs])
     calibration = Calibration(np.sort(scores))
@@ -180,14 +268,72 @@ def _calibrate(final: LowRank, fits: list[LowRank], tests: list[Observations]) -
     if len(counts) == len(pairs) and len(scores) >= FEWEST_BY_COUNT:
         of_rows = np.asarray(fits[0].row_counts)
         calibration = _by_count(of_rows, np.concatenate(counts), scores)
+    words = ""
+    if len(scores) >= FEWEST_BY_LINE:
+        calibration, words = _by_line(calibration, pairs, final.shape)
     kind = "variance-normalised" if final.has_variance else "split"
     folds = "" if len(fits) == 1 else f", {len(fits)} folds,"
     return _reported(
         replace(final, calibration=calibration),
         held_out=len(scores),
         held_out_rmse=float(np.sqrt(np.mean(errors**2))) if len(errors) else float("nan"),
-        interval=f"{kind} conformal{folds} on {len(scores)} held-out entries",
+        interval=f"{kind} conformal{folds} on {len(scores)} held-out entries{words}",
     )
+
+
+def _calibrate_binary(final: LowRank, pairs: list[tuple[LowRank, Observations]]) -> LowRank:
+    """Return `final` with sets of answers as likely to cover as the held-out ones say."""
+    answers = final.answers
+    yes = np.concatenate([f.probability(t.rows, t.cols) for f, t in pairs])
+    values = np.concatenate([t.values for _, t in pairs])
+    if answers is None:
+        return final
+    came = np.searchsorted(answers.values, values)
+    chances = np.stack([1.0 - yes, yes], axis=-1)
+    picked = np.maximum(chances[np.arange(len(came)), came], TINY)
+    expected = np.concatenate([f.entries(t.rows, t.cols) for f, t in pairs])
+    return _reported(
+        replace(final, answers=replace(answers, scores=_set_scores(chances, came))),
+        held_out=len(values),
+        held_out_rmse=float(np.sqrt(np.mean((values - expected) ** 2))),
+        held_out_log_loss=float(-np.mean(np.log(picked))),
+        interval=f"sets of answers, conformal on {len(values)} held-out entries",
+    )
+
+
+def _by_line(
+    calibration: Calibration,
+    pairs: list[tuple[LowRank, Observations]],
+    shape: tuple[int, int],
+) -> tuple[Calibration, str]:
+    """Return the calibration with a scale for every row and column, where that makes held-out intervals narrower.
+
+    Scores are divided by scales that other held-out entries gave, so that their quantile is as honest as without.
+    """
+    trials = [(replace(f, calibration=calibration), t) for f, t in pairs]
+    scores = np.concatenate([scores_of(f, t) for f, t in trials])
+    spread = np.concatenate([f.deviation(t.rows, t.cols) for f, t in trials])
+    i, j = (np.concatenate([getattr(t, name) for _, t in pairs]) for name in ("rows", "cols"))
+    factor = _crossed_scales(i, j, scores, shape)
+    own = replace(calibration, scores=np.sort(scores / factor))
+    before = calibration.width(CHECKED_LEVEL) * float(spread.mean())
+    after = own.width(CHECKED_LEVEL) * float((spread * factor).mean())
+    if after > NARROWER * before:
+        return calibration, ""
+    a, b = line_scales(i, j, scores, shape)
+    chosen = replace(own, row_factors=a, col_factors=b)
+    return chosen, ", a scale for every row and column"
+
+
+def _crossed_scales(i: Indices, j: Indices, scores: Array, shape: tuple[int, int]) -> Array:
+    """Return the product of each score's row and column scales, made without the group it is in."""
+    group = np.arange(len(scores)) % SCALE_GROUPS  # held-out entries were drawn: any groups do
+    factor = np.ones(len(scores))
+    for g in range(SCALE_GROUPS):
+        others = group != g
+        a, b = line_scales(i[others], j[others], scores[others], shape)
+        factor[~others] = a[i[~others]] * b[j[~others]]
+    return factor
 
 
 def _by_count(of_rows: Indices, counts: Indices, scores: Array) -> Calibration:

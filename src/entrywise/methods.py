@@ -52,6 +52,13 @@ class Method:
         return getattr(importlib.import_module(f"entrywise.{module}"), name)
 
     @property
+    def kind(self) -> str:
+        """How an active method asks: ``streaming`` (nobody waits) or ``batch``; empty for the other rooms."""
+        if self.room != "active":
+            return ""
+        return "streaming" if getattr(self.load(), "streaming", False) else "batch"
+
+    @property
     def summary(self) -> str:
         """First line of its docstring."""
         return (inspect.getdoc(self.load()) or "").split("\n")[0]
@@ -470,6 +477,17 @@ METHODS: tuple[Method, ...] = (
             "cells; no bound on the error"
         ),
         example={"shape": (14, 10), "budget": 90, "rank": 2, "reserve": 0.1, "rng": 0},
+        problem="cells_oracle",
+    ),
+    Method(
+        name="row-scores",
+        home="active.cells.row_scores:row_scores",
+        room="active",
+        paper="Neyman 1934, on common columns and an empirical-Bayes fit",
+        guarantee=(
+            "never above its budget; intervals of row means measured to cover on five boards, no bound"
+        ),
+        example={"shape": (14, 10), "budget": 90, "rng": 0},
         problem="cells_oracle",
     ),
     Method(

@@ -1,6 +1,6 @@
 """We choose the entries and pay for them: plans, generators that yield a Batch and are sent its answers."""
 
-from entrywise.active.cells import most_informative, top_two, ucb_e
+from entrywise.active.cells import most_informative, row_scores, top_two, ucb_e
 from entrywise.active.nystrom import (
     adaptive_nystrom,
     literal_adaptive_nystrom,
@@ -37,6 +37,7 @@ __all__ = [
     "most_informative",
     "noisy_cur",
     "rank_one",
+    "row_scores",
     "sequential_halving",
     "split_nuclear_norm",
     "stochastic_nystrom",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -129,7 +130,9 @@ def _names_sides(table: Table) -> bool:
     return won is not None and len({cell.lower() for cell in won.cells} & others) == 2
 
 
-def _crowd(name: str, items: list[str], workers: list[str], labels: list[str]) -> Advice:
+def _crowd(
+    name: str, items: Sequence[str], workers: Sequence[str], labels: Sequence[str]
+) -> Advice:
     count, who = len(set(items)), len(set(workers))
     return Advice(
         "crowd",
@@ -140,7 +143,7 @@ def _crowd(name: str, items: list[str], workers: list[str], labels: list[str]) -
     )
 
 
-def _two_instruments(name: str, column: str, modes: list[str]) -> Advice:
+def _two_instruments(name: str, column: str, modes: Sequence[str]) -> Advice:
     counts = {mode: modes.count(mode) for mode in sorted(set(modes))}
     told = " and ".join(f"{count} by {mode!r}" for mode, count in counts.items())
     return Advice(

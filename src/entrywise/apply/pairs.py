@@ -29,7 +29,7 @@ from entrywise.active.pairs.tally import (
 from entrywise.apply.population import Population, PopulationOracle, population, regret
 from entrywise.bounds.active_psd import coin_upper
 from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.queries import Asking, Batch, Checkpoint, Prices, plan
+from entrywise.queries import Asking, Batch, Checkpoint, History, Prices, plan
 from entrywise.results import Certificate, PSDFactor
 from entrywise.run import Memory
 from entrywise.types import Array, Indices, Seed, generator
@@ -43,7 +43,7 @@ STRANGERS = (
 FIRST = 4  # phases of the exploration; halving rounds are the phases after them
 
 
-@plan(symmetric=True, fresh=True, tolerates_failed=True)
+@plan(symmetric=True, fresh=True, tolerates_failed=True, history=True)
 def best_pair(
     n_items: int,
     prices: Prices | None = None,
@@ -57,6 +57,7 @@ def best_pair(
     delta: float = 0.05,
     rng: Seed = None,
     resume: Checkpoint | None = None,
+    history: History | None = None,
 ) -> Asking[BestPair]:
     r"""Find the two items of which a user takes at least one most often.
 
@@ -135,10 +136,11 @@ def best_pair(
             raise ParameterError(
                 "exact answers need the diagonal; leave ask_diagonal alone, or state a noise above 0"
             )
-        return (yield from _exact(n_items, answers == "success", allow_same))
+        return (yield from _exact(n_items, answers == "success", allow_same, history))
     draws = generator(rng) if resume is None else resume.generator()
     total = pulls_for(n_items, prices, budget, allow_same, "best_pair")
-    search = _Search(State(n_items, rank, noise, diagonal, draws), allow_same and diagonal)
+    state = State(n_items, rank, noise, diagonal, draws, history, answers == "success")
+    search = _Search(state, allow_same and diagonal)
     if resume is not None:
         search.restore(resume)
     status = "finished"
@@ -270,9 +272,12 @@ def _first(allow_same: bool) -> tuple[Indices, Indices, Array]:
     return np.array([0]), np.array([0 if allow_same else 1]), np.zeros(1)
 
 
-def _exact(n: int, success: bool, allow_same: bool) -> Asking[BestPair]:
+def _exact(n: int, success: bool, allow_same: bool, history: History | None) -> Asking[BestPair]:
     """Complete L exactly, then search it block by block."""
     memory, asked = Memory(symmetric=True), 0
+    if history is not None:
+        known = 1.0 - history.values if success else history.values
+        memory.add("entry", history.rows, history.cols, known)
     tally = Tally(n)
     inner = adaptive_nystrom(n).start()
     status, request = "finished", next(inner)
@@ -302,7 +307,7 @@ def _exact(n: int, success: bool, allow_same: bool) -> Asking[BestPair]:
     except StopIteration as stop:
         found = cast(PSDFactor, stop.value)
         status = found.status
-    if not asked:
+    if not asked and not len(memory):
         return finish(tally, (0, 0 if allow_same else 1), status, {})
     i, j, value = smallest_pairs(found.factor, 1, allow_same)
     error = found.certificate.value if found.certificate else np.inf

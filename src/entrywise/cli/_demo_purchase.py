@@ -1,8 +1,8 @@
-"""The purchase demo: classifiers by tasks, every cell trained for real, prices in seconds.
+"""The purchase demo: classifiers by tasks, every cell trained for real on one thread, prices in seconds.
 
-Rows are classifiers of scikit-learn, columns the 45 one-against-one tasks of its digits with few training
-examples. A tiny pilot times every classifier; its seconds are the quotes. The study buys a share of the whole; then a random
-sample of what was not bought is trained as well, to see the true error, and so is a random purchase of the same cost.
+Rows are classifiers of scikit-learn, columns the 45 one-against-one tasks of its digits with few training examples. A part of
+the classifiers is a past board, trained whole. We rehearse on it what budgets would buy; then new classifiers
+come, a study buys a share of their cells against the past board, and at last everything is trained to check.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from typing import TYPE_CHECKING, Any
 from entrywise.cli._shared import Format, emit, say
 
 if TYPE_CHECKING:
+    from entrywise.apply.leaderboard import Scores
     from entrywise.queries import Batch
     from entrywise.types import Array, Indices
 
-TRAIN = 16  # examples of each task
+TRAIN = 24  # examples of each task
+NEW = 0.35  # share of the classifiers that are new
+AGAIN = 10  # other ways to choose the new ones, to see that the result is no accident
+REHEARSED = (0.1, 0.2, 0.3)  # budgets tried on the past board
 
 
 def classifiers() -> dict[str, Any]:
@@ -49,8 +53,8 @@ def classifiers() -> dict[str, Any]:
     for alpha in (0.1, 1.0, 10.0, 100.0):
         found[f"ridge, alpha {alpha:g}"] = RidgeClassifier(alpha)
     for trees in (2, 5, 15):
-        found[f"forest, {trees} trees"] = RandomForestClassifier(trees, random_state=0)
-        found[f"extra trees, {trees} trees"] = ExtraTreesClassifier(trees, random_state=0)
+        found[f"forest, {trees} trees"] = RandomForestClassifier(trees, random_state=0, n_jobs=1)
+        found[f"extra trees, {trees} trees"] = ExtraTreesClassifier(trees, random_state=0, n_jobs=1)
     for smoothing in (1e-9, 1e-2, 1e-1):
         found[f"naive Bayes, smoothing {smoothing:g}"] = GaussianNB(var_smoothing=smoothing)
     found["discriminant, shrunk"] = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
@@ -90,7 +94,7 @@ class Trainer:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model = clone(self._made[i]).fit(self._X[train], self._y[train])
-            accuracy = float(model.score(self._X[test], self._y[test]))
+                accuracy = float(model.score(self._X[test], self._y[test]))
             self.seconds[i, j] = time.process_time() - start
             self.trained[i, j] = accuracy
         return self.trained[i, j]
@@ -102,28 +106,52 @@ class Trainer:
             [self.cell(int(i), int(j)) for i, j in zip(batch.rows, batch.cols, strict=True)]
         )
 
-    def quotes(self) -> Array:
-        """Return the price of every cell in seconds, from one timed training of every classifier (m, 1)."""
+    def table(self, rows: Indices) -> Array:
+        """Return some rows trained on every task, shape (len(rows), n)."""
         import numpy as np
 
+        columns = range(len(self.tasks))
+        return np.array([[self.cell(int(i), j) for j in columns] for i in rows])
+
+    def quotes(self) -> Array:
+        """Return the price of every cell in seconds: the median of three timed trainings of each classifier, (m, 1)."""
+        import numpy as np
+
+        timed = []
         for i in range(len(self._made)):
-            self.cell(i, 0)
-        found = [max(self.seconds[i, 0], 1e-4) for i in range(len(self._made))]
+            times = []
+            for j in (0, len(self.tasks) // 2, len(self.tasks) - 1):
+                self.cell(i, j)
+                times.append(self.seconds[i, j])
+            timed.append(max(float(np.median(times)), 1e-4))
         self.trained.clear()
-        return np.round(np.array(found)[:, None], 5)
+        return np.round(np.array(timed)[:, None], 5)
 
 
 @dataclass(frozen=True)
 class Bill:
-    """What the demo found, in numbers."""
+    """What the demo found, in numbers; ``ratios`` are errors over the naive one for the same money, other new rows each."""
 
     cells: int
     quoted: float
     really: float
     error: float
-    control_error: float
+    naive: float
     covered: float
-    best: str
+    ratios: tuple[float, ...]
+    coverage: tuple[float, ...]
+
+    @property
+    def verdict(self) -> str:
+        """What the ratios say, in a sentence: a win only where there is one."""
+        import numpy as np
+
+        mean, spread = float(np.mean(self.ratios)), float(np.std(self.ratios, ddof=1))
+        wins = sum(x < 1 for x in self.ratios)
+        told = f"error {mean:.2f} +- {spread:.2f} of the naive one (better in {wins} of {len(self.ratios)})"
+        if mean + 2 * spread / np.sqrt(len(self.ratios)) < 1:
+            return f"{told}: choosing paid"
+        return f"{told}: choosing did not pay here"
 
 
 def purchase_demo(
@@ -134,96 +162,172 @@ def purchase_demo(
     format: Format,
     models: dict[str, Any] | None = None,
 ) -> Bill:
-    """Buy, complete, check against cells that were not bought, and draw."""
+    """Rehearse on a past board, buy cells of new classifiers, check against the truth, and draw."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):  # one thread each: quotes are then true
+        return _demo(budget, seed, database, out, format, models or classifiers())
+
+
+def _demo(
+    budget: float, seed: int, database: Path, out: Path, format: Format, models: dict[str, Any]
+) -> Bill:
     import numpy as np
 
-    from entrywise.active import most_informative
-    from entrywise.apply.leaderboard import Bought, scores
-    from entrywise.play import play
+    from entrywise.apply.leaderboard import Bought, scores, verdict
 
-    models = models or classifiers()
     tasks = list(itertools.combinations(range(10), 2))
     trainer = Trainer(models, tasks, seed)
-    m, n = len(models), len(tasks)
-    study = _study(database, trainer, budget, seed)
-    now = study.status()
-    prices = study.prices
-    whole = float(prices.of("entry", np.repeat(np.arange(m), n), np.tile(np.arange(n), m)).sum())
-    say(
-        f"{m} classifiers x {n} tasks = {m * n} trainings, quoted at {whole:.1f} s; we may spend {now['budget']:.2f} s ({budget:.0%})."
-    )
-    _work(study, trainer)
-    found = study.result()
-    bought = Bought.from_log((m, n), study.log(), study.labels.index)
-    really = sum(
-        trainer.seconds.get((int(i), int(j)), 0.0)
-        for i, j in zip(bought.rows, bought.cols, strict=True)
-    )
-    board = scores(found, bought, 0.9, prices)
     names = list(models)
-    rows = [
-        (place + 1, names[i], float(board.mean[i]), float(board.low[i]), float(board.high[i]),
-         f"{board.best_place[i]}-{board.worst_place[i]}", int((bought.rows == i).sum()))
-        for place, i in enumerate(board.order)
-    ]  # fmt: skip
-    shown = rows if format is not Format.table else [*rows[:8], *rows[-3:]]
-    emit(
-        ("", "classifier", "accuracy", "low", "high", "place", "cells"),
-        shown,
-        format,
-        title="The leaderboard, 90 % intervals",
-    )
-
-    say("checking: training a random sample of the cells that were not bought ...")
-    mine = np.zeros((m, n), bool)
-    mine[bought.rows, bought.cols] = True
-    rng = np.random.default_rng(seed)
-    open_cells = np.argwhere(~mine)
-    check = open_cells[rng.permutation(len(open_cells))[:150]]
-    truth = np.array([trainer.cell(int(i), int(j)) for i, j in check])
-    say("and the control: a random purchase (probability 1 / price) of the same cost ...")
-    plan = most_informative(
-        (m, n),
-        prices,
-        budget=float(now["budget"]),
-        rule="random",
-        rank=found.rank,
-        rng=seed,
-        available=_without(mine.shape, check),
-    )
-    control = play(plan, trainer)
-    error = float(np.sqrt(np.mean((found.entries(*check.T) - truth) ** 2)))
-    control_error = float(np.sqrt(np.mean((control.entries(*check.T) - truth) ** 2)))
-    interval = found.interval(*check.T, 0.9)
-    covered = float(np.mean((interval.low <= truth) & (truth <= interval.high)))
+    m, n = len(names), len(tasks)
+    new = _new_ones(m, seed)
+    old = np.setdiff1d(np.arange(m), new)
+    say(f"the past: {len(old)} classifiers trained on all {n} tasks ({len(old) * n} trainings) ...")
+    past = trainer.table(old)
+    _rehearse(past, format)
     say(
-        f"bought {len(bought)} cells ({len(bought) / (m * n):.0%}), quoted {found.cost:.2f} s, really {really:.2f} s of CPU"
+        f"now {len(new)} new classifiers come; we may spend {budget:.0%} of what training them on all tasks would cost"
+    )
+    study = _study(database, trainer, past, old, budget, seed)
+    _work(study, trainer)
+    bought = Bought.from_log((m, n), study.log(), study.labels.index)
+    board = scores(study.result(), bought, 0.9, study.prices, bounds=(0.0, 1.0))
+    _print(board, names, new, format)
+    say(verdict(board, bought, names, study.prices))
+    say("checking: everything is trained ...")
+    whole = trainer.table(np.arange(m))
+    bill = _bill(board, bought, whole, new, trainer, budget)
+    say(
+        f"bought {bill.cells} cells of {len(new) * n}, quoted {bill.quoted:.2f} s, really {bill.really:.2f} s of CPU"
     )
     say(
-        f"error on {len(check)} cells not bought: {error:.4f}; random purchase of equal cost: {control_error:.4f}"
+        f"error of the new scores {bill.error:.4f}; naive (as many random tasks, raw means) {bill.naive:.4f}; "
+        f"intervals held for {bill.covered:.0%}"
     )
     say(
-        f"90 % intervals covered {covered:.0%} of them ({found.report.get('intervals', 'conformal, from a blind reserve')})"
+        f"with other classifiers as the new ones: {bill.verdict}; intervals held for {np.mean(bill.coverage):.0%}"
     )
-    _draw(out, mine, board, names, (found.entries(*check.T), truth, interval))
+    _draw(out, bought, board, names, whole, new, bill)
     say(f"picture: {out.resolve()}")
     say(f"the study is in {database}: entrywise leaderboard report {database} --name {study.name}")
-    return Bill(
-        len(bought), found.cost, really, error, control_error, covered, names[int(board.order[0])]
+    return bill
+
+
+def _new_ones(m: int, seed: int) -> Indices:
+    """Return which of m rows are new."""
+    import numpy as np
+
+    return np.sort(np.random.default_rng([seed, 1]).permutation(m)[: max(1, round(NEW * m))])
+
+
+def _rehearse(past: Array, format: Format) -> None:
+    """Print what budgets would have bought of the past board."""
+    from entrywise.apply.leaderboard import rehearse
+    from entrywise.observations import Observations
+
+    told = rehearse(Observations.from_dense(past), REHEARSED, goals=("scores",), repeats=4)
+    if format is Format.table:
+        rows = [
+            (
+                f"{x.share:.0%}",
+                f"{x.error:.4f}",
+                f"{x.naive:.4f}",
+                f"{x.covered:.0%}",
+                f"{x.separated:.0%}",
+            )
+            for x in told.lines
+        ]
+        emit(("budget", "error", "naive error", "covered", "pairs told apart"), rows, format, title="Rehearsal on the past board")  # fmt: skip
+    say(f"rehearsal: {told.advice}")
+
+
+def _print(board: Scores, names: list[str], new: Indices, format: Format) -> None:
+    """Print the new classifiers with their places among all; all of them unless on a terminal."""
+    rows = []
+    for i in board.order:
+        if i in new:
+            numbers = (f"{board.mean[i]:.4f}", f"{board.low[i]:.4f}", f"{board.high[i]:.4f}")
+            places = f"{board.best_place[i]}-{board.worst_place[i]}"
+            cells = int(board.cells[i])
+            rows.append(
+                (names[i], *numbers, int(board.tier[i]), places, cells, f"{board.spent[i]:.3f}")
+            )
+    emit(
+        ("new classifier", "accuracy", "low", "high", "tier", "places", "cells", "seconds"),
+        rows,
+        format,
+        title=f"New classifiers among all {len(names)}, 90 % intervals",
     )
 
 
-def _without(shape: tuple[int, int], cells: Any) -> Any:
+def _bill(
+    board: Scores, bought: Any, whole: Array, new: Indices, trainer: Trainer, share: float
+) -> Bill:
+    """Compare with the truth; then again with other classifiers as the new ones, which costs nothing any more."""
     import numpy as np
 
-    allowed = np.ones(shape, bool)
-    allowed[cells[:, 0], cells[:, 1]] = False
-    return allowed.tolist()
+    truth = whole.mean(axis=1)
+    mine = ~bought.known
+    where = zip(bought.rows[mine].tolist(), bought.cols[mine].tolist(), strict=True)
+    ratios, coverage = [], []
+    for k in range(AGAIN):
+        ratio, covered = _once_more(whole, share, 1000 * (trainer.seed + 1) + k)
+        ratios.append(ratio)
+        coverage.append(covered)
+    return Bill(
+        cells=int(mine.sum()),
+        quoted=bought.spent,
+        really=sum(trainer.seconds.get(cell, 0.0) for cell in where),
+        error=float(np.sqrt(np.mean((board.mean - truth)[new] ** 2))),
+        naive=_naive(whole[new], share),
+        covered=float(np.mean(((board.low <= truth) & (truth <= board.high))[new])),
+        ratios=tuple(ratios),
+        coverage=tuple(coverage),
+    )
 
 
-def _study(database: Path, trainer: Trainer, share: float, seed: int) -> Any:
+def _once_more(whole: Array, share: float, seed: int) -> tuple[float, float]:
+    """Return error over the naive one, and coverage, of one purchase with other new rows."""
+    import numpy as np
+
+    from entrywise.active import row_scores
+    from entrywise.apply.leaderboard import Bought, scores
+    from entrywise.observations import Observations
+    from entrywise.oracles import MatrixOracle
+    from entrywise.play import play
+    from entrywise.run import Run
+
+    new = _new_ones(len(whole), seed)
+    table = whole.copy()
+    table[new] = np.nan
+    budget = float(int(share * len(new) * whole.shape[1]))
+    plan = row_scores(whole.shape, budget=budget, rng=seed)
+    run = Run(plan, known=Observations.from_dense(table))
+    fit = play(run, MatrixOracle(whole))
+    board = scores(fit, Bought.from_run(run), bounds=(0.0, 1.0))
+    truth = whole.mean(axis=1)
+    error = float(np.sqrt(np.mean((board.mean - truth)[new] ** 2)))
+    inside = (board.low <= truth) & (truth <= board.high)
+    return error / _naive(whole[new], share), float(np.mean(inside[new]))
+
+
+def _naive(rows: Array, share: float) -> float:
+    """Return the exact error of raw means over as many random tasks."""
+    import numpy as np
+
+    from entrywise.apply.leaderboard.rehearsal import naive_error
+
+    return naive_error(rows, np.ones(rows.shape, bool), share)
+
+
+def _study(
+    database: Path, trainer: Trainer, past: Array, old: Indices, share: float, seed: int
+) -> Any:
     """Return the unfinished study of an earlier, interrupted demo, or a new one."""
+    import numpy as np
+
     from entrywise.exceptions import StoreError
+    from entrywise.observations import Observations
     from entrywise.study import Study
 
     number = 1
@@ -234,22 +338,28 @@ def _study(database: Path, trainer: Trainer, share: float, seed: int) -> Any:
         except StoreError:
             break
         now = earlier.status()
-        if (
-            earlier.state == "open"
-            and now["seed"] == seed
-            and now["params"]["shape"] == [len(trainer.models), len(trainer.tasks)]
-        ):
+        same = now["params"]["shape"] == [len(trainer.models), len(trainer.tasks)]
+        if earlier.state == "open" and now["seed"] == seed and same:
             say(f"going on with the interrupted study {name} ({now['answered']} cells are there)")
             return earlier
         number += 1
-    say("timing every classifier once ...")
+    say("timing every classifier ...")
     quotes = trainer.quotes()
-    budget = round(share * float(quotes.sum()) * len(trainer.tasks), 5)
+    m, n = len(trainer.models), len(trainer.tasks)
+    table = np.full((m, n), np.nan)
+    table[old] = past
+    new = np.setdiff1d(np.arange(m), old)
     return Study.create(
-        str(database), name, plan="most-informative",
-        params={"goal": "all", "rank": 4, "reserve": 0.2}, seed=seed, budget=budget, prices={"entry": quotes.tolist()},
-        rows=list(trainer.models), cols=[f"{a} or {b}" for a, b in trainer.tasks],
-    )  # fmt: skip
+        str(database),
+        name,
+        plan="row-scores",
+        seed=seed,
+        budget=round(share * float(quotes[new].sum()) * n, 5),
+        prices={"entry": quotes.tolist()},
+        known=Observations.from_dense(table),
+        rows=list(trainer.models),
+        cols=[f"{a} or {b}" for a, b in trainer.tasks],
+    )
 
 
 def _work(study: Any, trainer: Trainer) -> None:
@@ -283,39 +393,56 @@ def _work(study: Any, trainer: Trainer) -> None:
 
 
 def _draw(
-    path: Path, mine: Any, board: Any, names: list[str], check: tuple[Array, Array, Any]
+    path: Path, bought: Any, board: Scores, names: list[str], whole: Array, new: Indices, bill: Bill
 ) -> None:
     import numpy as np
 
-    from entrywise.reproduce.figures import new_figure, save_figure
+    from entrywise import plot
+    from entrywise.plot.style import quiet
 
-    order: Indices = board.order
-    figure, ((left, middle, right),) = new_figure(columns=3, width=4.6, height=6.2)
-    left.imshow(mine[order], aspect="auto", cmap="Blues", vmin=0, vmax=1.4, interpolation="nearest")
-    left.set(xlabel="task", ylabel="classifier, best first", title="cells bought")
-    at = np.arange(len(order))
-    middle.errorbar(
-        board.mean[order], at, xerr=board.mean[order] - board.low[order], fmt="o", ms=3, lw=1
+    figure, ((left, middle, right),) = plot.figure(columns=3, width=5.2, height=6.0)
+    picture = np.zeros((*whole.shape, 3)) + 0.93
+    colours = {True: (0.72, 0.72, 0.72), False: (0.0, 0.45, 0.70)}
+    for known in (True, False):
+        at = bought.known == known
+        picture[bought.rows[at], bought.cols[at]] = colours[known]
+    order = board.order
+    left.imshow(picture[order], aspect="auto", interpolation="nearest")
+    left.set_yticks([])
+    quiet(
+        left,
+        "Grey: known before. Blue: bought. Pale: never trained",
+        "task",
+        "classifier, best first",
     )
-    middle.set_yticks(at, [names[i] for i in order], fontsize=6)
-    middle.invert_yaxis()
-    middle.set(xlabel="mean accuracy, 90 % interval", title="leaderboard")
-    middle.grid(alpha=0.3, axis="x")
-    predicted, truth, interval = check
-    right.errorbar(
-        truth,
-        predicted,
-        yerr=[predicted - interval.low, interval.high - predicted],
-        fmt="o",
-        ms=3,
-        lw=0.5,
-        alpha=0.6,
+    left.grid(visible=False)
+    truth = whole.mean(axis=1)
+    plot.scores(
+        board.mean[new],
+        board.low[new],
+        board.high[new],
+        names=[names[i] for i in new],
+        tier=board.tier[new],
+        truth=truth[new],
+        ax=middle,
     )
-    low, high = float(min(truth.min(), predicted.min())), float(max(truth.max(), predicted.max()))
-    right.plot([low, high], [low, high], color="black", lw=0.8)
-    right.set(
-        xlabel="true accuracy",
-        ylabel="completed, with its interval",
-        title="cells not bought, trained to check",
+    quiet(
+        middle,
+        "New classifiers: score, 90 % interval, tier by colour",
+        "mean accuracy over all tasks",
     )
-    save_figure(path, figure)
+    right.axhline(1.0, color=plot.COLOURS["rival"], label="naive: random tasks, same money")
+    turns = np.arange(1, len(bill.ratios) + 1)
+    right.scatter(turns, bill.ratios, color=plot.COLOURS["ours"], label="ours")
+    right.axhline(
+        float(np.mean(bill.ratios)), color=plot.COLOURS["ours"], linestyle="--", linewidth=1
+    )
+    right.set_ylim(0, 1.1 * max(1.0, *bill.ratios))
+    right.legend(frameon=False, loc="lower right")
+    quiet(
+        right,
+        "Error for the same money, ten other choices of new ones",
+        "choice",
+        "error / naive error",
+    )
+    plot.save(path, figure)

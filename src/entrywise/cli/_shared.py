@@ -45,6 +45,9 @@ def _visible(character: str) -> str:
     return repr(character)[1:-1] if hidden else character
 
 
+LONGEST_WORD = 30  # longer words of a table may be broken
+
+
 def say(*words: object, style: str | None = None) -> None:
     """Print words for a person, on stderr; nothing in them is markup."""
     from rich.console import Console
@@ -91,17 +94,41 @@ def _emit_json(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def _emit_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None) -> None:
+    """Print a table in which no number and no name of a column is broken; longer texts fold at words."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=None if title is None else Text(shown(title)))
-    for column in columns:
-        table.add_column(Text(shown(column)), overflow="fold")
-    for row in rows:
-        texts = (f"{x:.6g}" if isinstance(x, float) else shown(x) for x in row)
-        table.add_row(*map(Text, texts))
-    Console(highlight=False).print(table)
+    lines = [[_cell(x) for x in row] for row in rows]
+    heading = None if title is None else Text(shown(title))
+    table = Table(
+        title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    for k, column in enumerate(columns):
+        numbers = all(isinstance(row[k], _Number) for row in lines)
+        longest = max((len(word) for row in lines for word in row[k].split()), default=1)
+        least = max(len(column), min(longest, LONGEST_WORD))
+        table.add_column(
+            Text(shown(column)), justify="right" if numbers else "left", no_wrap=numbers,
+            min_width=least, overflow="fold",
+        )  # fmt: skip
+    for line in lines:
+        table.add_row(*map(Text, line))
+    console = Console(highlight=False)
+    needed = sum((column.min_width or 0) + 2 for column in table.columns) + 2
+    console.width = max(console.width, needed)
+    console.print(table)
+
+
+class _Number(str):
+    """A number as it is shown."""
+
+
+def _cell(x: Any) -> str:
+    if isinstance(x, bool) or not isinstance(x, int | float):
+        return shown("" if x is None else x)
+    return _Number(f"{x:.4g}" if isinstance(x, float) else str(x))
 
 
 def _text(x: Any) -> str:

@@ -1,80 +1,39 @@
-"""The files that ``entrywise study`` reads: labels, answers, known entries; every mistake names its line."""
+"""The files that ``entrywise study`` reads: answers, known entries, labels with prices beside them."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from entrywise.exceptions import DataError
-
-
-def rows_of(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Go through a CSV file (plain or .gz, ``-`` is stdin): (line number, fields), empty lines left out.
-
-    Fields are separated by commas, or by semicolons where the header has no comma.
-    """
-    if path == "-":
-        text = sys.stdin.read().removeprefix("\ufeff")
-    elif path.endswith(".gz"):
-        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as file:
-            text = file.read()
-    else:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            text = file.read()
-    head = text.split("\n", 1)[0]
-    reader = csv.reader(
-        io.StringIO(text), delimiter=";" if ";" in head and "," not in head else ","
-    )
-    try:
-        for fields in reader:
-            if any(field.strip() for field in fields):
-                yield reader.line_num, fields
-    except csv.Error as error:
-        raise DataError(f"{path} line {reader.line_num}: {error}") from None
-
-
-def table_of(path: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """Return (column names, lines) of a CSV file with a header, each line as (line number, fields by name)."""
-    found = rows_of(path)
-    _, head = next(found, (0, None))
-    if head is None:
-        raise DataError(f"{path} is empty; its first line must name its columns")
-    names = [name.strip() for name in head]
-    lines = []
-    for line, fields in found:
-        if len(fields) > len(names):
-            raise DataError(
-                f"{path} line {line}: there are {len(fields)} fields under {len(names)} columns; write numbers with a point, not a comma"
-            )
-        lines.append(
-            (line, dict(zip(names, [f.strip() for f in fields] + [""] * len(names), strict=False)))
-        )
-    return names, lines
+from entrywise.tables import Table, read_entries, read_labels, read_table
 
 
 def labels_of(path: str | None) -> list[str] | None:
-    """Return the first column of a CSV file with a header."""
-    if path is None:
-        return None
-    found = list(rows_of(path))[1:]
-    if not found:
-        raise DataError(f"{path} holds no labels; its first line is a header, labels come below")
-    seen: dict[str, int] = {}
-    for line, fields in found:
-        label = fields[0].strip()
-        if not label:
-            raise DataError(f"{path} line {line}: there is no label in the first column; give one")
-        if label in seen:
-            raise DataError(
-                f"{path} line {line}: label {label!r} stands in line {seen[label]} already; labels must be unique"
-            )
-        seen[label] = line
-    return list(seen)
+    """Return the first column of a file with a header."""
+    return None if path is None else read_labels(path)[0]
+
+
+def lines_of(path: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """Return (column names, lines) of a file with a header, each line as (line number, cells by name)."""
+    table = read_table(path, header="yes").filled()
+    names = table.names
+    columns = [_points(table, name) for name in names]
+    rows = zip(*columns, strict=True)
+    lines = [
+        (line, dict(zip(names, row, strict=True)))
+        for line, row in zip(table.lines, rows, strict=True)
+    ]
+    return names, lines
+
+
+def _points(table: Table, name: str) -> list[str]:
+    """Return the cells of a column, decimals written with a point."""
+    column = table.named(name)
+    if column.comma and column.kind == "number":
+        return [cell.replace(",", ".") for cell in column.cells]
+    return list(column.cells)
 
 
 @dataclass(frozen=True)
@@ -96,7 +55,7 @@ def answers_of(path: str, study: str, worker: str | None) -> Answers:
 
     Columns ``study`` and ``worker`` are checked where they are there; ``failed`` stands for a failed measurement.
     """
-    names, table = table_of(path)
+    names, table = lines_of(path)
     if "value" not in names:
         raise DataError(f"{path} line 1: there must be a column 'value', got {', '.join(names)}")
     by_id, by_entry = "id" in names, "row" in names and "col" in names
@@ -106,58 +65,84 @@ def answers_of(path: str, study: str, worker: str | None) -> Answers:
         )
     items: list[tuple[Any, ...]] = []
     lines, workers = [], []
-    for line, fields in table:
-        if not fields["value"]:
+    for line, cells in table:
+        if not cells["value"]:
             continue
-        if fields.get("study", "") not in ("", study):
+        if cells.get("study", "") not in ("", study):
             raise DataError(
-                f"{path} line {line}: this answer belongs to study {fields['study']!r}, not to {study!r}"
+                f"{path} line {line}: this answer belongs to study {cells['study']!r}, not to {study!r}"
             )
-        entry = (
-            (fields["row"], fields["col"]) if by_entry and (fields["row"] or fields["col"]) else ()
-        )
-        number = (fields["id"],) if by_id and fields["id"] else ()
+        entry: tuple[str, ...] = ()
+        if by_entry and (cells["row"] or cells["col"]):
+            entry = (cells["row"], cells["col"])
+        number = (cells["id"],) if by_id and cells["id"] else ()
         if not number and not entry:
             raise DataError(f"{path} line {line}: there is a value, but neither an id nor an entry")
-        items.append((*number, *entry, fields["value"]))
+        items.append((*number, *entry, cells["value"]))
         lines.append(line)
-        workers.append(worker or fields.get("worker") or None)
+        workers.append(worker or cells.get("worker") or None)
     if not items:
         raise DataError(f"{path} holds no answer; fill in the column 'value'")
     return Answers(path, items, lines, workers)
 
 
-def known_of(
-    path: str, rows: Sequence[str] | None, cols: Sequence[str] | None, value_column: str = "value"
-) -> Any:
-    """Return known entries from a CSV file with columns row, col, value, by labels where there are any."""
+def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None) -> Any:
+    """Return known entries from any table that `complete` reads, or from the output of `study log`."""
+    from dataclasses import replace
+
+    seen = _logged(path)
+    if seen is None:
+        seen = read_entries(path).observations
+    change: dict[str, Any] = {}
+    for axis, own, given in (
+        ("row", rows, seen.row_labels),
+        ("col", cols, seen.col_labels),
+    ):
+        if own is None or given is not None:
+            continue
+        # whole numbers in a file about labelled lines are labels
+        numbers, codes = _renumbered(seen.rows if axis == "row" else seen.cols)
+        change |= {f"{axis}s": codes, f"{axis}_labels": tuple(map(str, numbers))}
+    if not change:
+        return seen
+    found = replace(seen, **change)
+    shape = (
+        len(found.row_labels) if "row_labels" in change and found.row_labels else found.shape[0],
+        len(found.col_labels) if "col_labels" in change and found.col_labels else found.shape[1],
+    )
+    return replace(found, shape=shape)
+
+
+def _renumbered(lines: Any) -> tuple[list[int], Any]:
     import numpy as np
 
-    from entrywise.exceptions import TellError
-    from entrywise.observations import Observations
-    from entrywise.study.entries import Labels, number
+    numbers, codes = np.unique(lines, return_inverse=True)
+    return numbers.tolist(), codes.astype(np.int64)
 
-    names, table = table_of(path)
-    missing = [name for name in ("row", "col", value_column) if name not in names]
-    if missing:
-        raise DataError(
-            f"{path} line 1: there must be a column {missing[0]!r}, got {', '.join(names)}"
-        )
-    labels = Labels(rows, cols)
-    found = []
-    for line, fields in table:
-        try:
-            value = number(fields[value_column])
-            found.append((*labels.index(fields["row"], fields["col"]), value))
-        except TellError as error:
-            raise DataError(f"{path} line {line}: {error}") from None
-        if value != value:
-            raise DataError(
-                f"{path} line {line}: a known entry must have a value; leave failed ones out"
-            )
-    i, j = (np.array([f[k] for f in found], np.int64) for k in (0, 1))
+
+def _logged(path: str) -> Any:
+    """Return what stands in the output of ``study log``; None where the file is something else."""
+    from entrywise.observations import Observations
+
+    if path == "-" or not path.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")):
+        return None
     try:
-        shape = None if rows is None or cols is None else (len(rows), len(cols))
-        return Observations.from_triplets(i, j, np.array([f[2] for f in found]), shape)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        names, lines = lines_of(path)
+    except DataError:
+        return None  # another kind of table: its own reader says what is wrong with it
+    if not {"row", "col", "value", "what"} <= set(names):
+        return None
+    told = [c for _, c in lines if c["what"] in ("told", "known", "memory") and c["value"]]
+    if not told:
+        raise DataError(f"{path} holds no answer that stands")
+    rows, cols = ([c[axis] for c in told] for axis in ("row", "col"))
+    codes = [{label: k for k, label in enumerate(dict.fromkeys(each))} for each in (rows, cols)]
+    return Observations.from_triplets(
+        [codes[0][r] for r in rows],
+        [codes[1][c] for c in cols],
+        [float(c["value"]) for c in told],
+        (len(codes[0]), len(codes[1])),
+        row_labels=tuple(codes[0]),
+        col_labels=tuple(codes[1]),
+        duplicates="last",
+    )

@@ -38,7 +38,7 @@ def completed(
 
     A result with a posterior gives intervals of the entry itself too.
     """
-    from entrywise.cli._study_files import table_of
+    from entrywise.cli._study_files import lines_of
     from entrywise.results import LowRank, Matrix
 
     if not isinstance(found, Matrix):
@@ -54,7 +54,7 @@ def completed(
             for i in range(m)
             for line in _entries(found, labels, [i] * n, range(n), unsure, level)
         )
-    columns, table = table_of(path)
+    columns, table = lines_of(path)
     if "row" not in columns or "col" not in columns:
         raise DataError(
             f"{path} line 1: there must be columns 'row' and 'col', got {', '.join(columns)}"
@@ -81,11 +81,16 @@ def _entries(
         yield labels.row(i), labels.col(j), *(float(x) for x in told)
 
 
+def here_first() -> None:
+    """Let modules of the current folder be found: the person who types the command works there."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
 def function_at(name: str) -> Callable[..., Any]:
     """Return what stands at ``module:function``; modules of the current folder are found."""
     module, colon, function = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    here_first()
     try:
         found = getattr(importlib.import_module(module), function) if colon else None
     except (ImportError, AttributeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +49,19 @@ def complete(
         str | None,
         typer.Option(help="Print the unknown cells of these new rows instead (folded in)."),
     ] = None,
+    row_features: Annotated[
+        str | None,
+        typer.Option(help="Features of the rows: a table, labels first, or an .npy array."),
+    ] = None,
+    col_features: Annotated[
+        str | None, typer.Option(help="Features of the columns, in the same forms.")
+    ] = None,
+    bounds: Annotated[
+        str | None, typer.Option(help="Range of an answer, such as 1,5; intervals stay in it.")
+    ] = None,
+    likelihood: Annotated[
+        str, typer.Option(help="What answers are: auto, gaussian, binary or ordinal.")
+    ] = "auto",
     row: Annotated[str | None, typer.Option(help="Column of FILE that names the row.")] = None,
     col: Annotated[str | None, typer.Option(help="Column of FILE that names the column.")] = None,
     value: Annotated[str | None, typer.Option(help="Column of FILE that holds the value.")] = None,
@@ -71,13 +85,13 @@ def complete(
 ) -> None:
     """Fill the gaps of a table: row, col, value, low, high of each cell asked for.
 
-    Lines of which nothing is known are left empty, not invented.
+    Lines of which nothing is known are left empty, not invented, unless features tell of them.
 
     Example: entrywise complete ratings.csv --level 0.9 > filled.csv
     """
     from entrywise.complete import complete as fit
     from entrywise.exceptions import ParameterError
-    from entrywise.tables import read_entries
+    from entrywise.tables import read_entries, read_features
 
     if not 0 < level < 1:
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
@@ -102,6 +116,10 @@ def complete(
     asked = None if pairs is None else _pairs(pairs, seen)
     rows_to_come = None if new is None else read_entries(new, **how).observations
     params: dict[str, Any] = {} if rank is None else {"rank": rank}
+    params |= {"likelihood": likelihood, "bounds": _bounds(bounds)}
+    for name, path in (("row_features", row_features), ("col_features", col_features)):
+        if path is not None:
+            params[name] = read_features(path)
     with _progress(len(seen), quiet) as tick:
         found = fit(seen, method, rng=seed, progress=tick, **params)
     if save is not None:
@@ -109,6 +127,10 @@ def complete(
     if not quiet:
         say(f"{file}: {reading.words}")
         _tell(found)
+    if found.shape != seen.shape:  # features named more lines
+        seen = replace(
+            seen, shape=found.shape, row_labels=found.row_labels, col_labels=found.col_labels
+        )
     row_names = _names(seen.row_labels, seen.shape[0])
     col_names = _names(seen.col_labels, seen.shape[1])
     if rows_to_come is not None:
@@ -134,6 +156,19 @@ def _number(noise: str | None) -> str | float | None:
         return None
     found = number(noise)
     return noise if found is None else found
+
+
+def _bounds(text: str | None) -> tuple[float, float] | None:
+    """Return the ends of a range written as ``1,5``."""
+    from entrywise.exceptions import ParameterError
+    from entrywise.tables import number
+
+    if text is None:
+        return None
+    ends = [number(part.strip()) for part in text.split(",")]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+        raise ParameterError(f"--bounds must be two numbers, such as 1,5, got {text!r}")
+    return ends[0], ends[1]
 
 
 def _names(labels: Sequence[str] | None, size: int) -> Sequence[Any]:
@@ -182,8 +217,6 @@ def _finder(labels: Sequence[str] | None, size: int) -> Callable[[str], int | No
 
 def _on_axis(new: Observations, seen: Observations) -> Observations:
     """Return the new rows' observations on the columns of the fitted table."""
-    from dataclasses import replace
-
     from entrywise.results import lookup
 
     if new.col_labels is None or seen.col_labels is None:
@@ -243,8 +276,10 @@ def _lines(
             if not told.startswith("none"):
                 low, high = found.interval(a, b, level)
             known = np.isfinite(value)
-            if found.row_counts is not None and found.col_counts is not None:
-                known &= (found.row_counts[a] > 0) & (found.col_counts[b] > 0)
+            if found.row_counts is not None and found.row_features is None:
+                known &= found.row_counts[a] > 0
+            if found.col_counts is not None and found.col_features is None:
+                known &= found.col_counts[b] > 0
             for t in range(len(a)):
                 numbers = (value[t], low[t], high[t]) if known[t] else (np.nan,) * 3
                 yield (
@@ -267,9 +302,9 @@ def _tell(found: LowRank) -> None:
         else:
             say("  entries between components rest on the priors alone")
     if r["empty_rows"] or r["empty_cols"]:
-        say(
-            f"  nothing is known of {r['empty_rows']} rows and {r['empty_cols']} columns: their cells are left empty"
-        )
+        told = found.row_features is not None or found.col_features is not None
+        fate = "what features do not tell is left empty" if told else "their cells are left empty"
+        say(f"  nothing is known of {r['empty_rows']} rows and {r['empty_cols']} columns: {fate}")
     say(f"  {r['method']}, rank {found.rank}: {'; '.join(r['reasons'])}")
     parts = []
     if r.get("noise") is not None:
@@ -282,6 +317,10 @@ def _tell(found: LowRank) -> None:
         say("  " + ", ".join(parts))
     if r.get("interval"):
         say(f"  intervals: {r['interval']}")
+    if r.get("cold_interval"):
+        say(f"  intervals of lines never seen: {r['cold_interval']}")
+    if found.bounds is not None:
+        say(f"  answers lie in {found.bounds[0]:g}..{found.bounds[1]:g}: no interval leaves it")
     for hint in r["hints"]:
         say(f"  note: {hint}")
 

@@ -1,4 +1,4 @@
-"""``entrywise leaderboard``: a study of models by tasks, and what it says so far."""
+"""``entrywise leaderboard``: models by tasks, bought as a study; what it says so far; what a budget would buy."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ Where = Annotated[
     ),
 ]
 Name = Annotated[str, typer.Option(help="What the study is called.")]
+Level = Annotated[float, typer.Option(help="Of the intervals and of what is called sure.")]
+PriceFile = Annotated[
+    str | None,
+    typer.Option(help="CSV with columns row, col, price; every cell costs 1 when left out."),
+]
+
+PLANS = {
+    "scores": "row-scores",
+    "order": "row-scores",
+    "best": "top-two",
+    "all": "most-informative",
+}
 
 
 @leaderboard.command()
@@ -31,15 +43,20 @@ def create(
     cols: Annotated[str, typer.Option(help="CSV whose first column names the columns (tasks).")],
     budget: Annotated[float, typer.Option(help="Money to spend; never exceeded.")],
     goal: Annotated[
-        str, typer.Option(help="all (every cell), scores (row means) or best (the best row).")
+        str,
+        typer.Option(
+            help="scores (row means), order (who is better), best (the best row) or all (every cell)."
+        ),
     ] = "scores",
-    price: Annotated[
-        str | None,
-        typer.Option(help="CSV with columns row, col, price; every cell costs 1 when left out."),
+    price: PriceFile = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Components of the fit; chosen when left out.")
     ] = None,
-    rank: Annotated[int, typer.Option(help="Components of the fit.")] = 6,
     reserve: Annotated[
-        float, typer.Option(help="Share of the money for the blind reserve behind the intervals.")
+        float,
+        typer.Option(
+            help="Goal all: share of the money for the blind reserve behind the intervals."
+        ),
     ] = 0.15,
     seed: Annotated[
         int | None, typer.Option(help="Seed; drawn and recorded when left out.")
@@ -51,21 +68,24 @@ def create(
 ) -> None:
     """Start a leaderboard; then use `entrywise study ask` and `tell` on it, from as many machines as you like.
 
-    Example: entrywise leaderboard create scores.db --rows models.csv --cols tasks.csv --budget 500 --goal best
+    Example: entrywise leaderboard create scores.db --rows models.csv --cols tasks.csv --budget 500 --goal order
     """
+    from entrywise.exceptions import ParameterError
     from entrywise.study import Study
     from entrywise.tables import read_labels
 
+    if goal not in PLANS:
+        raise ParameterError(f"goal must be {', '.join(PLANS)}, got {goal!r}")
     (models, _), (tasks, _) = read_labels(rows), read_labels(cols)
-    params: dict[str, Any] = {
-        "goal": goal,
-        "rank": min(rank, len(models), len(tasks)),
-        "reserve": reserve,
-    }
+    params: dict[str, Any] = {} if goal == "best" else {"goal": goal}
+    if rank is not None:
+        params["rank"] = min(rank, len(models), len(tasks))
+    if goal == "all":
+        params["reserve"] = reserve
     study = Study.create(
         database,
         name,
-        plan="most-informative",
+        plan=PLANS[goal],
         params=params,
         seed=seed,
         budget=budget,
@@ -74,142 +94,253 @@ def create(
         rows=models,
         cols=tasks,
     )
-    now = study.status()
     cells = len(models) * len(tasks)
-    say(
-        f"{len(models)} rows x {len(tasks)} columns, {cells} cells; {now['open']} to measure first, "
-        f"{now['reserved']:g} reserved of {budget:g}"
-    )
+    say(f"{len(models)} rows x {len(tasks)} columns, {cells} cells, {budget:g} to spend")
+    say(f"next: entrywise study ask {database} {study.name} > todo.csv")
+
+
+@leaderboard.command()
+def add(
+    database: Where,
+    rows: Annotated[str, typer.Option(help="CSV whose first column names the new rows (models).")],
+    budget: Annotated[float, typer.Option(help="Money for them, beside what is left.")],
+    name: Name = "leaderboard",
+) -> None:
+    """Add new rows to a leaderboard: they are scored against all that is known.
+
+    Example: entrywise leaderboard add scores.db --rows new.csv --budget 60
+    """
+    from entrywise.study import Study
+    from entrywise.tables import read_labels
+
+    fresh, _ = read_labels(rows)
+    study = Study.open(database, name)
+    study.extend(rows=fresh, budget=budget)
+    say(f"{len(fresh)} rows added with {budget:g} to spend")
     say(f"next: entrywise study ask {database} {name} > todo.csv")
 
 
 @leaderboard.command()
 def report(
-    database: Where,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="The database of a study, or any table with gaps (.csv, .parquet, ...).",
+            metavar="DATABASE|TABLE",
+        ),
+    ],
     name: Name = "leaderboard",
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
+    level: Level = 0.9,
+    promise: Annotated[
+        str,
+        typer.Option(
+            help="pairs: few of the pairs called apart are wrong; all: not one of them is."
+        ),
+    ] = "pairs",
+    bounds: Annotated[
+        str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Write a picture of the scores here (PNG).")
     ] = None,
     format: FormatOption = Format.table,
 ) -> None:
-    """Print the scores with intervals, the places each row may take, and on stderr what the money has bought.
+    """Print scores with intervals, tiers and places; on stderr what may be concluded and what the money has bought.
 
-    Example: entrywise leaderboard report scores.db --level 0.95
+    Example: entrywise leaderboard report results.csv --level 0.95
     """
-    from entrywise.apply.leaderboard import Bought, next_money, savings, scores
-    from entrywise.study import Study
+    from entrywise.apply.leaderboard import savings, scores, verdict
 
-    study = Study.open(database, name)
-    shape, now = _shape(study), study.status()
-    bought = Bought.from_log(shape, study.log(), study.labels.index)
-    found = study.result()
-    board = scores(found, bought, level, study.prices)
-    rows = [
-        (str(study.labels.row(int(i))), float(board.mean[i]), float(board.low[i]), float(board.high[i]),
-         f"{board.best_place[i]}-{board.worst_place[i]}", int((bought.rows == i).sum()))
-        for i in board.order
-    ]  # fmt: skip
-    emit(
-        ("row", "score", "low", "high", "place", "cells"),
-        rows,
-        format,
-        title=f"{name}: {level:.0%} intervals",
-    )
-    share = len(bought) / (shape[0] * shape[1])
-    say(
-        f"{len(bought)} of {shape[0] * shape[1]} cells ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"
-    )
-    if found.report.get("confidence"):
+    if _is_study(source):
+        fit, bought, names, prices, words = _of_study(source, name)
+    else:
+        fit, bought, names, prices, words = _of_table(source)
+    board = scores(fit, bought, level, prices, bounds=_pair(bounds), promise=promise)  # type: ignore[arg-type]
+    _print(board, names, level, format)
+    say(verdict(board, bought, names, prices))
+    for line in words:
+        say(line)
+    say(f"intervals: {board.how}")
+    light = [names[i] for i in board.order if board.light[i]]
+    if light:
         say(
-            f"best: {rows_label(study, found.report['best'])}, with posterior probability {found.report['confidence']:.2f}"
+            f"rests on fewer than 5 cells: {', '.join(light[:10])}{' ...' if len(light) > 10 else ''}"
         )
-    say(f"intervals: {found.report.get('intervals', 'conformal, from a blind reserve')}")
-    compared = savings(found, bought)
-    say(f"against random buying at equal cost: {savings_words(compared)}")
-    more = next_money(found, bought, 0.1 * float(now["budget"]), study.prices)
-    say(
-        f"the next 10 % of the budget ({more.money:g}) would buy {more.cells} cells; expected error {more.now:.4g} -> {more.then:.4g}"
-    )
+    if not bought.known.all() and "table" not in bought.arms:
+        say(savings(board, bought, prices).words)
     if plot is not None:
-        draw_scores(plot, [r[0] for r in rows], board, compared)
+        _draw(plot, board, names)
         say(f"picture: {plot.resolve()}")
 
 
-def rows_label(study: Any, i: int) -> str:
-    """Return what row i is called."""
-    return str(study.labels.row(int(i)))
+@leaderboard.command()
+def rehearse(
+    table: Annotated[
+        str, typer.Argument(help="A past board, complete or with gaps (.csv, .parquet, ...).")
+    ],
+    budgets: Annotated[
+        str, typer.Option(help="Shares of the whole cost to try.")
+    ] = "2%,5%,10%,20%",
+    goal: Annotated[str, typer.Option(help="scores, order or both.")] = "both",
+    price: PriceFile = None,
+    repeats: Annotated[int, typer.Option(min=2, help="Purchases for each budget.")] = 10,
+    level: Level = 0.9,
+    seed: Annotated[int, typer.Option(help="Of the first purchase.")] = 0,
+    format: FormatOption = Format.table,
+) -> None:
+    """Print what each budget would have bought on your own data, beside naive scores; on stderr what to do.
 
+    Example: entrywise leaderboard rehearse history.csv --budgets 2%,5%,10%,20%
+    """
+    from entrywise.apply.leaderboard import rehearse as play_through
+    from entrywise.tables import read_entries
 
-def savings_words(compared: Any) -> str:
-    """Return the savings curve in words: error at each spend, and when the rule had what random buying reached."""
-    if not compared.spend:
-        return str(compared.reason)
-    curve = "; ".join(
-        f"{spend:g}: {rule:.4g} beside {random:.4g}"
-        for spend, rule, random in zip(
-            compared.spend, compared.rule_error, compared.random_error, strict=True
-        )
+    past = read_entries(table).observations
+    names = [_labels(past.row_labels, past.shape[0]), _labels(past.col_labels, past.shape[1])]
+    told = play_through(
+        past,
+        _shares(budgets),
+        goals=("scores", "order") if goal == "both" else (goal,),
+        prices=None if price is None else _prices(price, *names),
+        level=level,
+        repeats=repeats,
+        rng=seed,
     )
-    ratio, doubt = compared.rule_error[-1] / compared.random_error[-1], compared.doubt[-1]
-    curve += f"; at the end {ratio:.2f} of random buying's error ({ratio / doubt:.2f} to {ratio * doubt:.2f})"
-    if compared.enough is None:
-        return f"{curve}; the rule never reached what random buying did"
-    if not compared.surely:
-        return f"{curve}: too few cells to say that the rule is better"
-    share = 1 - compared.enough / compared.spend[-1]
-    return f"{curve}; what random buying reached with {compared.spend[-1]:g} the rule had with {compared.enough:.3g} (saved {share:.0%})"
-
-
-def draw_scores(path: Path, names: list[str], board: Any, compared: Any) -> None:
-    """Draw the scores with their intervals, best on top, and beside them the savings curve where there is one."""
-    import numpy as np
-
-    from entrywise.reproduce.figures import new_figure, save_figure
-
-    order = board.order
-    panels = 2 if compared.spend else 1
-    figure, (axes,) = new_figure(
-        columns=panels, width=6.5 if panels == 1 else 5.5, height=max(3, 0.22 * len(names) + 1)
+    lines = [
+        (x.goal, f"{x.share:.3g}", x.budget, x.error, x.low, x.high, x.naive, x.ratio, x.covered, x.separated, x.false, x.tau)
+        for x in told.lines
+    ]  # fmt: skip
+    columns = ("goal", "share", "budget", "error", "low", "high", "naive", "ratio", "covered", "separated", "false", "tau")  # fmt: skip
+    if format is Format.table:
+        lines = [(*x[:2], *(f"{y:.3g}" for y in x[2:])) for x in lines]
+    emit(
+        columns,
+        lines,
+        format,
+        title=f"{past.shape[0]} rows x {past.shape[1]} columns, {repeats} purchases each",
     )
-    axis = axes[0]
-    at = np.arange(len(order))
-    half = board.mean[order] - board.low[order]
-    axis.errorbar(board.mean[order], at, xerr=half, fmt="o", ms=3, lw=1, color="tab:blue")
-    axis.set_yticks(at, names, fontsize=7)
-    axis.invert_yaxis()
-    axis.set_xlabel("score, with its interval")
-    axis.grid(alpha=0.3, axis="x")
-    if compared.spend:
-        axes[1].plot(
-            compared.spend, compared.random_error, "s--", color="tab:gray", ms=4, label="at random"
-        )
-        axes[1].plot(
-            compared.spend, compared.rule_error, "o-", color="tab:blue", ms=4, label="by rule"
-        )
-        rule, doubt = np.array(compared.rule_error), np.array(compared.doubt)
-        axes[1].fill_between(
-            compared.spend, rule / doubt, rule * doubt, color="tab:blue", alpha=0.15, lw=0
-        )
-        axes[1].set(xlabel="spend", ylabel="error on the reserve", ylim=(0, None), title="savings")
-        axes[1].legend()
-        axes[1].grid(alpha=0.3)
-    save_figure(path, figure)
+    say(
+        "error: of scores, its band for one purchase; naive: the same columns for all, raw means, same money"
+    )
+    say(told.advice)
 
 
-def _shape(study: Any) -> tuple[int, int]:
+def _print(board: Any, names: list[str], level: float, format: Format) -> None:
+    """Print a line a row, the best first; places as a range on the terminal."""
+    columns = [
+        "model",
+        "score",
+        "low",
+        "high",
+        "tier",
+        "best_place",
+        "worst_place",
+        "cells",
+        "spent",
+    ]
+    lines = []
+    for i in board.order:
+        numbers = (float(board.mean[i]), float(board.low[i]), float(board.high[i]))
+        places = (int(board.best_place[i]), int(board.worst_place[i]))
+        rest = (int(board.cells[i]), float(board.spent[i]))
+        lines.append((names[i], *numbers, int(board.tier[i]), *places, *rest))
+    if format is Format.table:
+        columns = ["model", "score", f"{level:.0%} from", "to", "tier", "places", "cells", "spent"]
+        lines = [
+            (x[0], *(f"{y:.4g}" for y in x[1:4]), x[4], f"{x[5]}-{x[6]}", x[7], f"{x[8]:.4g}")
+            for x in lines
+        ]
+    emit(columns, lines, format)
+
+
+def _of_study(database: str, name: str) -> tuple[Any, Any, list[str], Any, list[str]]:
+    """Return fit, purchase, names, prices and words of a study."""
+    from entrywise.apply.leaderboard import Bought
+    from entrywise.exceptions import ParameterError
+    from entrywise.study import Study
+
+    study = Study.open(database, name)
+    now = study.status()
+    if now["plan"] not in PLANS.values():
+        raise ParameterError(
+            f"study {name!r} runs {now['plan']}; a leaderboard needs {', '.join(sorted(set(PLANS.values())))}"
+        )
+    m, n = (int(x) for x in now["params"]["shape"])
+    available = now["params"].get("available")
+    bought = Bought.from_log((m, n), study.log(), study.labels.index, available=available)
+    fit = study.result()
+    names = [str(study.labels.row(i)) for i in range(m)]
+    share = len(bought) / (m * n)
+    words = [
+        f"{len(bought)} of {m * n} cells ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"
+    ]
+    if fit.report.get("best") is not None:
+        best, sure = names[int(fit.report["best"])], float(fit.report["confidence"])
+        words.append(f"best: {best}, with probability {sure:.2f}")
+    return fit, bought, names, study.prices, words
+
+
+def _of_table(path: str) -> tuple[None, Any, list[str], None, list[str]]:
+    """Return a partly filled table as a purchase, with names and words."""
+    from entrywise.apply.leaderboard import Bought
+    from entrywise.tables import read_entries
+
+    table = read_entries(path).observations
+    m, n = table.shape
+    names = _labels(table.row_labels, m)
+    words = [
+        f"{len(table)} of {m * n} cells are there ({len(table) / (m * n):.1%}); the others are completed"
+    ]
+    return None, Bought.from_table(table), names, None, words
+
+
+def _is_study(source: str) -> bool:
+    """Tell a database from a table: an address, or a file that begins as SQLite's do."""
+    path = Path(source)
+    if "://" in source or not path.is_file():
+        return True
+    with path.open("rb") as file:
+        return file.read(15) == b"SQLite format 3"
+
+
+def _labels(labels: Any, count: int) -> list[str]:
+    return [str(k) for k in range(count)] if labels is None else list(labels)
+
+
+def _pair(bounds: str | None) -> tuple[float, float] | None:
     from entrywise.exceptions import ParameterError
 
-    record = study.store.record(study.name)
-    if (
-        record.n_rows is None
-        or record.n_cols is None
-        or record.plan not in ("most-informative", "top-two")
-    ):
-        raise ParameterError(
-            f"study {study.name!r} runs {record.plan}; a leaderboard needs most-informative or top-two"
-        )
-    return int(record.n_rows), int(record.n_cols)
+    if bounds is None:
+        return None
+    try:
+        low, high = (float(x) for x in bounds.split(","))
+    except ValueError:
+        raise ParameterError(f"bounds must be two numbers such as 0,1, got {bounds!r}") from None
+    if not low < high:
+        raise ParameterError(f"bounds must rise, got {bounds!r}")
+    return low, high
+
+
+def _shares(text: str) -> tuple[float, ...]:
+    from entrywise.exceptions import ParameterError
+
+    found = []
+    for word in text.split(","):
+        percent = word.strip().endswith("%")
+        try:
+            number = float(word.strip().removesuffix("%"))
+        except ValueError:
+            raise ParameterError(f"budgets must be shares such as 5%,10%, got {word!r}") from None
+        found.append(number / 100 if percent else number)
+    return tuple(found)
+
+
+def _draw(path: Path, board: Any, names: list[str]) -> None:
+    """Draw the scores with their intervals, tiers in colour."""
+    from entrywise import plot
+
+    axes = plot.scores(board.mean, board.low, board.high, names=names, tier=board.tier)
+    plot.save(path, axes.figure)
 
 
 def _prices(path: str, rows: list[str], cols: list[str]) -> Any:

@@ -36,8 +36,8 @@ def methods(
     if room is not None and room not in rooms:
         raise ParameterError(f"room must be {', '.join(rooms)}, got {room!r}")
     rows = [
-        (m.name, m.room, plain(m.summary), m.paper, m.guarantee)
+        (m.name, m.room, m.kind, plain(m.summary), m.paper, m.guarantee)
         for m in METHODS
         if room in (None, m.room)
     ]
-    emit(("name", "room", "what", "paper", "guarantee"), rows, format, title="Methods")
+    emit(("name", "room", "kind", "what", "paper", "guarantee"), rows, format, title="Methods")

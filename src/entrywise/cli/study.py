@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+
+if TYPE_CHECKING:
+    from entrywise.study import Study
 
 study = typer.Typer(
     name="study",
@@ -25,6 +28,32 @@ Where = Annotated[
 ]
 Name = Annotated[str, typer.Argument(help="The study.", metavar="STUDY")]
 Worker = Annotated[str | None, typer.Option(help="Who measures.")]
+Rows = Annotated[list[str] | None, typer.Option("--row", help="Only this row; * and ? match.")]
+Cols = Annotated[list[str] | None, typer.Option("--col", help="Only this column; * and ? match.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow-plan", help="module:function of a plan of your own that may run."),
+]
+PriceWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="entry=1.5, column=16; rows:COLUMN or cols:COLUMN of --rows and --cols; or a file (label, price)."
+    ),
+]
+PriceRule = Annotated[
+    str | None, typer.Option(help="product or sum, where rows and columns both have prices.")
+]
+
+
+def opened(database: str, name: str, allow: list[str] | None) -> Study:
+    """Open a study; plans that the person allows may run, those that the data name may not."""
+    from entrywise.cli._study_results import here_first
+    from entrywise.study import Study
+    from entrywise.study.plans import imported
+
+    if allow:
+        here_first()
+    return Study.open(database, name, plans={each: imported(each) for each in allow or ()})
 
 
 @study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -37,30 +66,34 @@ def create(
     ],
     rows: Annotated[
         str | None,
-        typer.Option(help="CSV whose first column names the rows (both axes if symmetric)."),
+        typer.Option(help="File whose first column names the rows (both axes if symmetric)."),
     ] = None,
     cols: Annotated[
-        str | None, typer.Option(help="CSV whose first column names the columns.")
+        str | None, typer.Option(help="File whose first column names the columns.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed; drawn and recorded when left out.")
     ] = None,
     budget: Annotated[float | None, typer.Option(help="Never exceeded.")] = None,
-    price: Annotated[
-        list[str] | None, typer.Option(help="Price of each mode, such as column=16,entry=1.")
-    ] = None,
+    price: PriceWords = None,
+    price_rule: PriceRule = None,
+    currency: Annotated[str | None, typer.Option(help="What prices are in: EUR, minutes.")] = None,
     known: Annotated[
-        str | None, typer.Option(help="CSV of entries known beforehand: row, col, value.")
+        str | None,
+        typer.Option(help="Entries known beforehand: any table that `complete` reads, or a log."),
     ] = None,
 ) -> None:
     """Make a study. Parameters of the plan are options of their own: --rank 12, --shape 80x60, --noise column=.2,entry=.1.
 
     Example: entrywise study create lab.db kinase --plan adaptive-nystrom --rows compounds.csv --rank 12 --seed 1
     """
-    from entrywise.cli._options import params_of, prices_of
+    from entrywise.cli._options import params_of
     from entrywise.cli._study_files import known_of, labels_of
+    from entrywise.cli._study_prices import quotes
+    from entrywise.cli._study_results import here_first
     from entrywise.study import Study
 
+    here_first()
     names, others = labels_of(rows), labels_of(cols)
     both = others if others is not None else names
     found = Study.create(
@@ -70,16 +103,24 @@ def create(
         params=params_of(context.args),
         seed=seed,
         budget=budget,
-        prices=prices_of(price or []),
+        prices=quotes(price or [], price_rule, rows, cols, names, others),
         known=None if known is None else known_of(known, names, both),
         rows=names,
         cols=others,
+        currency=currency,
     )
     now = found.status()
     todo = count(now["open"], "question")
+    unit = f" {currency}" if currency else ""
     say(
-        f"study {name!r} is {now['state']}: {todo} to ask, {now['reserved']:g} reserved, seed {now['seed']}"
+        f"study {name!r} is {now['state']}: {todo} to ask, {now['reserved']:g}{unit} reserved, seed {now['seed']}"
     )
+
+
+COLUMNS = (
+    *("study", "id", "row", "col", "mode", "price", "unit", "plate", "well", "arm"),
+    *("probability", "worker", "until", "value"),
+)
 
 
 @study.command()
@@ -88,57 +129,40 @@ def ask(
     name: Name,
     limit: Annotated[int | None, typer.Option(help="At most so many questions.")] = None,
     worker: Worker = None,
+    row: Rows = None,
+    col: Cols = None,
+    mode: Annotated[str | None, typer.Option(help="Only this instrument.")] = None,
     lease: Annotated[float, typer.Option(help="Seconds until others may ask for the same.")] = 7
     * 86400.0,
+    out: Annotated[
+        Path | None, typer.Option(help="Write them to this .csv or .xlsx instead of stdout.")
+    ] = None,
+    allow_plan: Allow = None,
     format: FormatOption = Format.csv,
 ) -> None:
     """Hand out questions: fill in the column `value` (a number, or failed) and tell the file.
 
     Example: entrywise study ask lab.db kinase --limit 20 --worker bench-2 > todo.csv
     """
-    from entrywise.study import Study
-
-    found = Study.open(database, name)
-    questions = found.ask(limit, worker, lease)
-    columns = (
-        "study",
-        "id",
-        "row",
-        "col",
-        "mode",
-        "price",
-        "unit",
-        "arm",
-        "probability",
-        "worker",
-        "until",
-        "value",
-    )
-    emit(
-        columns,
+    found = opened(database, name, allow_plan)
+    questions = found.ask(limit, worker, lease, rows=row, cols=col, mode=mode)
+    lines = [
         (
-            (
-                name,
-                q.id,
-                q.row,
-                q.col,
-                q.mode,
-                q.price,
-                q.unit,
-                q.arm,
-                q.probability,
-                worker,
-                _date(q.until),
-                None,
-            )
-            for q in questions
-        ),
-        format,
-    )
-    if not questions:
-        now = found.status()
-        held = f"workers hold {count(now['leased'], 'question')}, none is free"
-        say(f"nothing to ask: {held if now['state'] == 'open' else 'the study is ' + now['state']}")
+            *(name, q.id, q.row, q.col, q.mode, q.price, q.unit, q.plate, q.well, q.arm),
+            *(q.probability, worker, _date(q.until), None),
+        )
+        for q in questions
+    ]
+    if out is not None:
+        from entrywise.tables import write_table
+
+        write_table(out, COLUMNS, lines)
+        say(f"{count(len(lines), 'question')} in {out}: fill in the column value and tell it")
+    else:
+        emit(COLUMNS, lines, format)
+    if questions.why is not None:
+        wanted = "" if limit is None or not questions else f"{len(questions)} of {limit}: "
+        say(f"{wanted or 'nothing to ask: '}{questions.why}")
 
 
 @study.command()
@@ -146,40 +170,65 @@ def tell(
     database: Where,
     name: Name,
     file: Annotated[
-        str, typer.Argument(help="CSV with a column value, and id or row and col; - is stdin.")
+        str, typer.Argument(help="Table with a column value, and id or row and col; - is stdin.")
     ],
     worker: Worker = None,
+    allow_plan: Allow = None,
 ) -> None:
     """Keep answers: all of the file or nothing; the same file twice is harmless, lines without a value are skipped.
 
     Example: entrywise study tell lab.db kinase done.csv
     """
     from entrywise.cli._study_files import answers_of
-    from entrywise.study import Study
 
     given = answers_of(file, name, worker)
-    found = Study.open(database, name)
+    found = opened(database, name, allow_plan)
     new = found.tell(given.items, given.workers, blame=given.blame)
     now = found.status()
     say(
         f"{new} of {count(len(given.items), 'answer')} new; the study is {now['state']}, {count(now['open'], 'question')} open"
     )
+    worries(database, now)
+
+
+def worries(database: str, now: dict[str, Any]) -> None:
+    """Say what is wrong with a study, and what to type."""
     if now["trouble"]:
         say(now["trouble"], style="yellow")
+    for odd in now["implausible"]:
+        say(
+            f"{odd['id']} ({odd['row']}, {odd['col']}) = {odd['value']:g} is far from the {odd['expected']:.3g} +- "
+            f"{odd['deviation']:.2g} that was expected; if it is a slip: "
+            f"entrywise study amend {masked(database)} {now['name']} {odd['id']} VALUE",
+            style="yellow",
+        )
+
+
+def masked(database: str) -> str:
+    """Return how a database is called, without a password."""
+    from entrywise.study.database import masked as hidden
+
+    return hidden(database) if "://" in database else database
 
 
 @study.command()
 def status(database: Where, name: Name, format: FormatOption = Format.table) -> None:
-    """Say where a study stands: state, open and leased questions, money, troubles.
+    """Say where a study stands: a sentence, then state, money, who holds what since when, troubles.
 
     Example: entrywise study status lab.db kinase --format json
     """
-    from entrywise.study import Study
-
-    now = Study.open(database, name).status()
+    now = opened(database, name, None).status()
+    sentence = now.pop("sentence")
+    if format is Format.table:
+        say(sentence + ".")
+        worries(database, now)
     now["created_at"] = _date(now["created_at"])
-    now["workers"] = [{**w, "until": _date(w["until"])} for w in now["workers"]]
-    _one(now, format, f"study {name}")
+    now["workers"] = [
+        {**w, "since": _date(w["since"]), "until": _date(w["until"])} for w in now["workers"]
+    ]
+    _one(
+        now | {"sentence": sentence} if format is not Format.table else now, format, f"study {name}"
+    )
 
 
 @study.command("list")
@@ -188,13 +237,15 @@ def list_(database: Where, format: FormatOption = Format.table) -> None:
 
     Example: entrywise study list lab.db
     """
-    from entrywise.study import SQLStore
+    from entrywise.study import Store
 
-    found = SQLStore(database, must_exist=True).records()
+    found = Store(database, must_exist=True).records()
     rows = [
-        (r.name, r.plan, r.state, r.current, r.budget, r.parent, _date(r.created_at)) for r in found
+        (r.name, r.plan, r.state, r.epoch, r.budget, r.currency, r.parent, _date(r.created_at))
+        for r in found
     ]
-    emit(("name", "plan", "state", "batch", "budget", "parent", "created"), rows, format)
+    columns = ("name", "plan", "state", "epoch", "budget", "currency", "parent", "created")
+    emit(columns, rows, format)
 
 
 @study.command()
@@ -203,8 +254,6 @@ def log(database: Where, name: Name, format: FormatOption = Format.table) -> Non
 
     Example: entrywise study log lab.db kinase --format csv > log.csv
     """
-    from entrywise.study import Study
-
     columns: tuple[str, ...] = ("id", "row", "col", "value", "worker", "told_at", "what")
     if format is not Format.table:
         columns = (
@@ -219,7 +268,7 @@ def log(database: Where, name: Name, format: FormatOption = Format.table) -> Non
             "failed",
             *columns[4:],
         )
-    lines = Study.open(database, name).log()
+    lines = opened(database, name, None).log()
     blank = "" if format is Format.table else None
     lines = ({**x, "told_at": _date(x["told_at"])} for x in lines)
     emit(columns, ([blank if x[c] is None else x[c] for c in columns] for x in lines), format)
@@ -242,6 +291,7 @@ def result(
     out: Annotated[
         Path | None, typer.Option(help="Save the result (npz), for Result.load.")
     ] = None,
+    allow_plan: Allow = None,
     format: FormatOption = Format.table,
 ) -> None:
     """Print the result, or the best one so far: what it is, what it cost, what is certified.
@@ -249,9 +299,8 @@ def result(
     Example: entrywise study result lab.db kinase --entries wanted.csv --format csv
     """
     from entrywise.cli._study_results import completed, summary
-    from entrywise.study import Study
 
-    here = Study.open(database, name)
+    here = opened(database, name, allow_plan)
     found = here.result()
     if out is not None:
         found.save(out)
@@ -263,14 +312,14 @@ def result(
 
 
 @study.command()
-def certificate(database: Where, name: Name, format: FormatOption = Format.table) -> None:
+def certificate(
+    database: Where, name: Name, allow_plan: Allow = None, format: FormatOption = Format.table
+) -> None:
     """Print what is promised about the result, in numbers, and what that assumes.
 
     Example: entrywise study certificate lab.db kinase
     """
-    from entrywise.study import Study
-
-    found = Study.open(database, name).result()
+    found = opened(database, name, allow_plan).result()
     rows = [
         (c.statement, c.value, "; ".join(c.assumes), "; ".join(c.checked), c.vacuous)
         for c in found.certificates
@@ -312,7 +361,7 @@ def _one(found: dict[str, Any], format: Format, title: str) -> None:
 
 def _words(value: Any) -> Any:
     """Return a value as people write it; nothing is a dash."""
-    if value is None or value == [] or value == {}:
+    if value is None or (isinstance(value, list | dict | tuple) and not value):
         return "-"
     if isinstance(value, dict):
         return ", ".join(f"{k} {_words(v)}" for k, v in value.items())

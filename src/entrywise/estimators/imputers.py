@@ -30,19 +30,24 @@ class _Imputer(TransformerMixin, BaseEstimator, ABC):
     keep_empty_features: bool
 
     @abstractmethod
-    def _complete(self, seen: Observations, weights: Array) -> LowRank:
+    def _complete(self, seen: Observations, weights: Array, row_features: Array | None) -> LowRank:
         """Complete the scaled entries; a row of weight 2 counts as two."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the known entries of X, shape (n_samples, n_features); a row of weight 2 counts as two."""
+        return self._fit(X, sample_weight, None)
+
+    def _fit(self, X: Any, sample_weight: ArrayLike | None, row_features: ArrayLike | None) -> Self:
         X = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2
         )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        F = None if row_features is None else _row_features(row_features, len(X))[weights > 0]
         X, weights = X[weights > 0], weights[weights > 0]
         if not len(X):
             raise DataError("at least one sample must have a weight above 0")
-        X, weights = _merge(X, weights)
+        first, weights = _merge(X if F is None else np.hstack([X, F]), weights)
+        X, F = X[first], None if F is None else F[first]
         known = ~np.isnan(X)
         self._empty = ~known.any(axis=0)
         if self._empty.all():
@@ -56,22 +61,28 @@ class _Imputer(TransformerMixin, BaseEstimator, ABC):
         self.scale_ = np.where(usable, spread, 1.0) if self.scale else np.ones(X.shape[1])
         i, j = np.nonzero(known)
         values = (X[i, j] - self.center_[j]) / self.scale_[j]
-        self.completed_ = self._complete(Observations(i, j, values, X.shape), weights)
+        self.completed_ = self._complete(Observations(i, j, values, X.shape), weights, F)
         self.n_components_ = self.completed_.rank
         self.n_iter_ = int(self.completed_.report["sweeps"])
         return self
 
     def transform(self, X: Any) -> Array:
         """Return X with its gaps filled, known entries as they are; rows need not have been in the fit."""
+        return self._transform(X, None)
+
+    def _transform(self, X: Any, row_features: ArrayLike | None) -> Array:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         filled = X.copy()
         i, j = np.nonzero(np.isnan(X))
         if len(i):
-            filled[i, j] = self._fold(X).entries(i, j) * self.scale_[j] + self.center_[j]
+            folded = self._fold(X, row_features)
+            filled[i, j] = folded.entries(i, j) * self.scale_[j] + self.center_[j]
         return np.asarray(filled if self.keep_empty_features else filled[:, ~self._empty])
 
-    def interval(self, X: Any, level: float = 0.9) -> Interval:
+    def interval(
+        self, X: Any, level: float = 0.9, row_features: ArrayLike | None = None
+    ) -> Interval:
         """Return the ends of intervals for the gaps of X, arrays like X with the known entries themselves elsewhere."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
@@ -79,17 +90,18 @@ class _Imputer(TransformerMixin, BaseEstimator, ABC):
             raise ParameterError(f"{type(self).__name__} has no intervals; use LowRankImputer")
         ends = []
         i, j = np.nonzero(np.isnan(X))
-        found = self._fold(X).interval(i, j, level)
+        found = self._fold(X, row_features).interval(i, j, level)
         for end in found:
             filled = X.copy()
             filled[i, j] = end * self.scale_[j] + self.center_[j]
             ends.append(filled)
         return Interval(*ends)
 
-    def _fold(self, X: Array) -> LowRank:
+    def _fold(self, X: Array, row_features: ArrayLike | None) -> LowRank:
         i, j = np.nonzero(~np.isnan(X))
         values = (X[i, j] - self.center_[j]) / self.scale_[j]
-        return self.completed_.fold_in(Observations(i, j, values, X.shape))
+        F = None if row_features is None else _row_features(row_features, len(X))
+        return self.completed_.fold_in(Observations(i, j, values, X.shape), features=F)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Return the names of the columns of the output: those of the input, empty ones left out."""
@@ -120,6 +132,9 @@ class LowRankImputer(_Imputer):
     random_state : int or Generator
     max_sweeps, tol : int, float
         As ``max_sweeps`` and ``tol`` of low_rank.
+    col_features : array of shape (n_features, d), optional
+        Features of the columns. Those of the rows are given to ``fit`` and ``transform`` as ``row_features``, of shape
+        (n_samples, d), also through scikit-learn's metadata routing.
 
     Attributes
     ----------
@@ -149,6 +164,7 @@ class LowRankImputer(_Imputer):
         random_state: Seed = 0,
         max_sweeps: int = 60,
         tol: float = 1e-3,
+        col_features: ArrayLike | None = None,
     ) -> None:
         self.n_components = n_components
         self.scale = scale
@@ -156,13 +172,34 @@ class LowRankImputer(_Imputer):
         self.random_state = random_state
         self.max_sweeps = max_sweeps
         self.tol = tol
+        self.col_features = col_features
 
-    def _complete(self, seen: Observations, weights: Array) -> LowRank:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        row_features: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from the known entries of X, shape (n_samples, n_features), and the rows' features, if any."""
+        return self._fit(X, sample_weight, row_features)
+
+    def transform(self, X: Any, row_features: ArrayLike | None = None) -> Array:
+        """Return X with its gaps filled, known entries as they are; a row may have features alone."""
+        return self._transform(X, row_features)
+
+    def _complete(self, seen: Observations, weights: Array, row_features: Array | None) -> LowRank:
         alike = bool(np.all(weights == 1.0))
         return low_rank(
-            seen, self.n_components, row_weights=None if alike else weights, rng=self.random_state,
-            max_sweeps=self.max_sweeps, tol=self.tol,
-        )  # fmt: skip
+            seen,
+            self.n_components,
+            row_weights=None if alike else weights,
+            row_features=row_features,
+            col_features=self.col_features,
+            rng=self.random_state,
+            max_sweeps=self.max_sweeps,
+            tol=self.tol,
+        )
 
 
 class SoftImputer(_Imputer):
@@ -211,7 +248,7 @@ class SoftImputer(_Imputer):
         self.max_sweeps = max_sweeps
         self.tol = tol
 
-    def _complete(self, seen: Observations, weights: Array) -> LowRank:
+    def _complete(self, seen: Observations, weights: Array, row_features: Array | None) -> LowRank:
         # a row that stands for w rows alike is, to the nuclear norm, one row times the root of w
         scaled = Observations(
             seen.rows, seen.cols, seen.values * np.sqrt(weights)[seen.rows], seen.shape
@@ -222,8 +259,15 @@ class SoftImputer(_Imputer):
         )  # fmt: skip
 
 
-def _merge(X: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the distinct rows in order of their first appearance, and their total weights.
+def _row_features(given: ArrayLike, lines: int) -> Array:
+    found = np.asarray(given, np.float64)
+    if found.ndim != 2 or len(found) != lines:
+        raise DataError(f"row_features must have {lines} rows like X, got shape {found.shape}")
+    return found
+
+
+def _merge(X: Array, weights: Array) -> tuple[NDArray[np.int64], Array]:
+    """Return where the distinct rows first appear, in order, and their total weights.
 
     A repeated row and a row of weight two are then the same thing, bit for bit.
     """
@@ -232,4 +276,4 @@ def _merge(X: Array, weights: Array) -> tuple[Array, Array]:
     _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     total = np.bincount(group.ravel(), weights)
-    return X[first[order]], np.asarray(total[order], np.float64)
+    return first[order], np.asarray(total[order], np.float64)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.linalg import small
+from entrywise.linalg.line_features import LineFeatures
 from entrywise.types import Array, Indices
 
 SMALLEST = 1e-300  # below any variance: keeps quotients of zeros finite
@@ -48,6 +49,7 @@ class Side:
     times: Array = field(
         default_factory=lambda: np.zeros(0)
     )  # (m,) lines each one stands for, or empty: one each
+    features: LineFeatures | None = None
 
     @classmethod
     def pair(
@@ -113,6 +115,8 @@ class Side:
         self.mean = np.ascontiguousarray(np.hstack([self.mean[:, :-1], new, self.mean[:, -1:]]))
         self.cov, self.average = cov, average
         self.prior_mean, self.prior_cov = prior_mean, prior_cov
+        if self.features is not None:
+            self.features.grow(k)
 
     def keep(self, places: Indices) -> None:
         """Leave out all but these of the q places."""
@@ -121,6 +125,20 @@ class Side:
         self.cov = np.ascontiguousarray(self.cov[:, places][:, :, places])
         self.average = self.average[square]
         self.prior_mean, self.prior_cov = self.prior_mean[places], self.prior_cov[square]
+        if self.features is not None:
+            self.features.weights = self.features.weights[:, places]
+
+    def describe(self, values: Array) -> None:
+        """Let features of the lines, shape (m, d), say what each looks like before anything of it is known."""
+        times = self.times if len(self.times) else np.ones(self.size)
+        self.features = LineFeatures(values, np.where(self.counts > 0, times, 0.0))
+
+    def cold_mean(self) -> Array:
+        """Return the mean of the lines, features apart, weighted by their observations."""
+        rest = self.mean
+        if self.features is not None:
+            rest = rest - self.features.values @ self.features.weights
+        return np.asarray(self.counts @ rest / max(float(self.counts.sum()), 1.0))
 
     def turn(self, by: Array, in_place: bool) -> None:
         """Turn the components: ``u`` becomes ``by u``, the bias stays."""
@@ -134,6 +152,8 @@ class Side:
             self.cov[part] = B @ self.cov[part] @ B.T
         self.average = B @ self.average @ B.T
         self.prior_mean, self.prior_cov = B @ self.prior_mean, B @ self.prior_cov @ B.T
+        if self.features is not None:
+            self.features.weights = self.features.weights @ B.T
 
 
 @dataclass
@@ -190,19 +210,25 @@ class EmpiricalBayes:
         self._half(self.cols, self.rows, keep)
         return abs(self.t2 - before) / before
 
+    @property
+    def base(self) -> float:
+        """Variance of every observation beside its own."""
+        return self.t2
+
     def _half(self, side: Side, fixed: Side, keep: bool) -> None:
         """Update one side, its prior and `t2`, the other side fixed."""
         P0 = np.linalg.inv(side.prior_cov)
         P0 = 0.5 * (P0 + P0.T)
         each = self.exact and len(fixed.cov) == fixed.size
+        described = side.features is not None
         side.mean, side.cov, total = solve_side(
             side,
             fixed,
             extra=fixed.cov if each else fixed.average[None],
-            base=self.t2,
+            base=self.base,
             P0=P0,
-            h0=P0 @ side.prior_mean,
-            keep=keep or self.exact,
+            h0=np.zeros(len(P0)) if described else P0 @ side.prior_mean,
+            keep=keep or self.exact or described,
             threads=self.threads,
         )
         q = side.mean.shape[1]
@@ -210,17 +236,28 @@ class EmpiricalBayes:
         x, (lines, weight, misfit, count, logdet, logs) = total[3 * q * q : -6], total[-6:]
         if lines == 0:
             return
-        mean = x / lines
-        S = (xx + C) / lines - np.outer(mean, mean)
+        if side.features is not None:
+            misfit += move_to_prior_means(side, side.features, P0)
+            mean, gain = side.features.learn(side.mean, side.prior_cov)
+            S = (gain + C) / lines
+        else:
+            mean = x / lines
+            S = (xx + C) / lines - np.outer(mean, mean)
         S = 0.5 * (S + S.T)
         scale = max(float(np.trace(S)) / q, self.floor)
         S = (lines * S + WEAK_PRIOR * scale * np.eye(q)) / (lines + WEAK_PRIOR)
         side.average = weighted / weight
         side.prior_mean, side.prior_cov = mean, S
         side.divergence = 0.5 * (lines * float(np.linalg.slogdet(S)[1]) - float(logdet))
+        if side.features is not None:
+            side.divergence += side.features.loss
         self.likelihood = -0.5 * float(logs + misfit)
         step = (float(misfit) - float(count)) / float(weight)
         self.t2 = max(self.t2 + step, FASTEST_FALL * self.t2, self.floor)
+
+    def residuals(self, row_scale: Array, col_scale: Array) -> Array:
+        """Return what the means leave of the observations, sorted by row, times the scales of their lines."""
+        return residuals_of(self.rows, self.cols, row_scale, col_scale)
 
     def spectrum(self, k: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
         """Return the k leading singular triplets of the scaled residuals and what chance reaches.
@@ -242,9 +279,7 @@ class EmpiricalBayes:
             root = np.sqrt(self.rows.times)
             times = np.repeat(self.rows.times, self.rows.counts)
             c = (np.bincount(self.rows.other, times, minlength=n) + 1.0) ** 0.25
-        R = residuals_of(
-            self.rows,
-            self.cols,
+        R = self.residuals(
             row_scale=np.broadcast_to(root / r, m).copy(),
             col_scale=np.asarray(1.0 / c, np.float64),
         )
@@ -265,7 +300,10 @@ class EmpiricalBayes:
     def state(self) -> tuple[Any, ...]:
         """Return what :meth:`restore` needs to undo growing and sweeping."""
         parts = (
-            (s.mean, s.cov, s.average, s.prior_mean, s.prior_cov, s.divergence)
+            (
+                (s.mean, s.cov, s.average, s.prior_mean, s.prior_cov, s.divergence),
+                None if s.features is None else (s.features.weights, s.features.alpha),
+            )
             for s in (self.rows, self.cols)
         )
         return (*parts, self.t2, self.likelihood)
@@ -273,9 +311,11 @@ class EmpiricalBayes:
     def restore(self, state: tuple[Any, ...]) -> None:
         """Go back to an earlier :meth:`state`; sweeps make new arrays, so that nothing was copied."""
         names = ("mean", "cov", "average", "prior_mean", "prior_cov", "divergence")
-        for side, parts in zip((self.rows, self.cols), state[:2], strict=True):
+        for side, (parts, described) in zip((self.rows, self.cols), state[:2], strict=True):
             for name, part in zip(names, parts, strict=True):
                 setattr(side, name, part)
+            if side.features is not None:
+                side.features.weights, side.features.alpha = described
         self.t2, self.likelihood = state[2:]
 
     def grow(self, left: Array, right: Array) -> None:
@@ -361,6 +401,19 @@ def _solve_small(
         side.pointer, side.other, side.values, side.spread, base, side.times, fixed.times,
         A, fixed.mean[:, -1], extra, P0, h0, keep,
     )  # fmt: skip
+
+
+def move_to_prior_means(side: Side, features: LineFeatures, P0: Array) -> float:
+    """Add to the means of `side`, solved with priors at zero, what the lines' own prior means p bring.
+
+    That is :math:`\\delta = C P_0 p`. Return by how much the sum of expected weighted squares changes, of the lines that have
+    observations: :math:`\\sum \\delta^\\top P_0 (p - \\delta - 2 x)`, x the means before.
+    """
+    p = features.means(side.prior_mean) @ P0  # (m, q) precision times mean
+    delta = np.einsum("iab,ib->ia", side.cov, p)
+    change = np.einsum("ia,ia->i", delta, p - (delta + 2.0 * side.mean) @ P0)
+    side.mean = side.mean + delta
+    return float(features.times @ change)
 
 
 def residuals_of(

@@ -44,7 +44,7 @@ class GraphLearner(Learner):
     @property
     def report(self) -> dict[str, Any]:
         """What happened so far, in words and numbers."""
-        known = {"rows": self.n_rows, "columns": self.n_cols, "updates": self.updates}
+        known: dict[str, Any] = {"rows": self.n_rows, "columns": self.n_cols, "updates": self.updates}
         work = self.work
         known["mean Lanczos steps"] = work["mean steps"]
         known["most Lanczos steps"] = work["max steps"]

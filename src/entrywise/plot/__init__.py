@@ -9,7 +9,7 @@
 from entrywise.plot.cells import map
 from entrywise.plot.curves import against_bound, savings, split
 from entrywise.plot.scores import scores, skills
-from entrywise.plot.style import COLOURS, figure, save
+from entrywise.plot.style import COLOURS, figure, figure_axes, save
 from entrywise.plot.trust import coverage, intervals
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "against_bound",
     "coverage",
     "figure",
+    "figure_axes",
     "intervals",
     "map",
     "save",

@@ -29,7 +29,7 @@ def map(
     matrix : Matrix or Observations
         A completed matrix, or known entries (what is not known stays grey).
     bought : Observations or (rows, cols), optional
-        Cells to mark.
+        Cells to mark: entries that were known, or cells that were bought.
     show : {"value", "doubt"}
         The completed values, or the width of their 90 % intervals.
     """
@@ -52,7 +52,8 @@ def map(
         rows, cols = _cells(bought)
         size = float(np.clip(20000 / max(m * n, 1), 0.3, 14.0))
         ax.scatter(cols, rows, s=size, c="white", edgecolors="black", linewidths=0.3)
-        title += f"; dots: {len(rows)} bought"
+        word = "known" if isinstance(bought, Observations) else "bought"
+        title += f"; dots: {len(rows)} {word}"
     quiet(ax, title, "column", "row")
     ax.grid(False)
     for axis in (ax.xaxis, ax.yaxis):

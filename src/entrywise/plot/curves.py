@@ -45,22 +45,28 @@ def savings(
 
 
 def against_bound(
-    count: ArrayLike, *, bound: float | None = None, label: str = "mistakes", ax: Any = None
+    counts: ArrayLike | Mapping[str, ArrayLike],
+    *,
+    bound: float | None = None,
+    label: str = "mistakes",
+    ax: Any = None,
 ) -> Any:
-    """Draw a running count, such as mistakes of a learner, below the bound that its theorem promises.
+    """Draw running counts, such as mistakes of learners, below the bound that a theorem promises.
 
-    A bound beyond twice the count is named in the legend instead of drawn: it would flatten the rest.
+    A bound beyond twice the counts is named in the legend instead of drawn: it would flatten the rest.
     """
     ax = axes_of(ax)
-    values = np.asarray(count, np.float64)
-    ax.plot(np.arange(1, len(values) + 1), values, color=COLOURS["ours"], label=label)
-    last = float(values[-1]) if len(values) else 0.0
-    if bound is not None and bound <= 2 * max(last, 1.0):
+    named = counts if isinstance(counts, Mapping) else {label: counts}
+    last = 1.0
+    for k, (name, count) in enumerate(named.items()):
+        values = np.asarray(count, np.float64)
+        ax.plot(np.arange(1, len(values) + 1), values, color=CYCLE[k % len(CYCLE)], label=name)
+        last = max(last, float(values[-1]) if len(values) else 0.0)
+    if bound is not None and bound <= 2 * last:
         ax.axhline(bound, color=COLOURS["alarm"], linestyle="--", label=f"bound: {bound:.0f}")
     elif bound is not None:
-        ax.plot(
-            [], [], color=COLOURS["alarm"], linestyle="--", label=f"bound: {bound:.3g}, far above"
-        )
+        far = f"bound: {bound:.3g}, far above"
+        ax.plot([], [], color=COLOURS["alarm"], linestyle="--", label=far)
     ax.legend(frameon=False)
     return quiet(ax, f"{label} as they come", "trial", label)
 

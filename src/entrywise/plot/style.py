@@ -58,6 +58,11 @@ def quiet(ax: Any, title: str = "", x: str = "", y: str = "") -> Any:
     return ax
 
 
+def figure_axes(width: float = 5.0, height: float = 3.8) -> Any:
+    """Return new quiet axes of pyplot's, which a notebook or a gallery shows."""
+    return quiet(axes_of(None, width, height))
+
+
 def axes_of(ax: Any, width: float = 5.0, height: float = 3.8) -> Any:
     """Return `ax`, or new axes when it is None; pyplot's where a notebook or a gallery shows them."""
     if ax is not None:

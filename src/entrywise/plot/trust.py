@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from entrywise.observations import Observations
 from entrywise.plot.style import COLOURS, axes_of, quiet
+from entrywise.results import LowRank
 
 LEVELS = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 
@@ -50,23 +52,33 @@ def intervals(
     )
 
 
-def coverage(deviations: ArrayLike, *, levels: ArrayLike = LEVELS, ax: Any = None) -> Any:
-    r"""Draw the share of intervals that covered against the level that was promised.
+def coverage(
+    found: LowRank, held_out: Observations, *, levels: ArrayLike = LEVELS, ax: Any = None
+) -> Any:
+    r"""Draw the share of intervals that covered answers the fit never saw against the level that was promised.
 
     Parameters
     ----------
-    deviations : ndarray of shape (t,)
-        For each answer the smallest level whose interval would have covered it, in 0..1.
+    found : LowRank
+        A result with intervals.
+    held_out : Observations
+        Answers that it was not made from.
     levels : ndarray
         Levels at which the share is drawn, with two standard errors :math:`2 \sqrt{p (1 - p) / t}`.
     """
     ax = axes_of(ax, width=4.2)
-    needed, promised = np.asarray(deviations, np.float64).ravel(), np.asarray(levels, np.float64)
-    kept = (needed[:, None] <= promised[None, :]).mean(axis=0)
-    error = 2.0 * np.sqrt(kept * (1.0 - kept) / max(len(needed), 1))
+    promised = np.asarray(levels, np.float64)
+    kept = np.array([_share(found, held_out, float(level)) for level in promised])
+    error = 2.0 * np.sqrt(kept * (1.0 - kept) / max(len(held_out), 1))
     ax.plot([0, 1], [0, 1], color=COLOURS["truth"], linestyle="--", linewidth=1, label="promised")
     ax.errorbar(promised, kept, error, fmt="o-", color=COLOURS["ours"], markersize=4, label="kept")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.legend(frameon=False)
-    return quiet(ax, "Coverage promised and kept", "level promised", "share that covered")
+    title = f"Coverage promised and kept on {len(held_out):,} answers"
+    return quiet(ax, title, "level promised", "share that covered")
+
+
+def _share(found: LowRank, held_out: Observations, level: float) -> float:
+    low, high = found.interval(held_out.rows, held_out.cols, level)
+    return float(np.mean((low <= held_out.values) & (held_out.values <= high)))

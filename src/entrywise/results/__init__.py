@@ -5,6 +5,8 @@ Every result says what it cost, how it ended, and what is promised (:class:`Cert
 
 from entrywise.results.calibration import Calibration
 from entrywise.results.corrected import Corrected
+from entrywise.results.features import Features
+from entrywise.results.levels import Levels
 from entrywise.results.low_rank import LowRank
 from entrywise.results.matrix import Matrix, lookup
 from entrywise.results.posterior import Lines, Posterior
@@ -16,7 +18,9 @@ __all__ = [
     "Calibration",
     "Certificate",
     "Corrected",
+    "Features",
     "Interval",
+    "Levels",
     "Lines",
     "LowRank",
     "Matrix",

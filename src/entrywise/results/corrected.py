@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,9 +92,11 @@ class Corrected(LowRank):
         spread[hit] = np.sqrt(variance)
         return spread
 
-    def fold_in(self, observations: Observations, axis: Axis = "rows") -> LowRank:
+    def fold_in(
+        self, observations: Observations, axis: Axis = "rows", *, features: Any = None
+    ) -> LowRank:
         """Return new rows (or columns) completed from their own observations; see :meth:`LowRank.fold_in`."""
-        return self.plain().fold_in(observations, axis)
+        return self.plain().fold_in(observations, axis, features=features)
 
     def transposed(self) -> Corrected:
         """Return the transposed matrix; see :meth:`LowRank.transposed`."""

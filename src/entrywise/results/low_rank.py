@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.results.calibration import Calibration, normal_width
+from entrywise.results.features import Features
+from entrywise.results.levels import (
+    Levels,
+    logistic_mean,
+    logistic_variance,
+    pseudo_answers,
+)
 from entrywise.results.matrix import Matrix, lookup
 from entrywise.results.posterior import Lines, Posterior, solve_lines
 from entrywise.results.result import Interval
@@ -23,6 +30,8 @@ Axis = Literal["rows", "columns"]
 Of = Literal["answer", "truth"]
 
 SMALLEST = 1e-300  # below any variance: keeps quotients of zeros finite
+FOLDING_STEPS = 25  # regressions of a new line on yes/no answers; the mean then moves by less than 1e-6 as a rule
+DENSE_BLOCK = 1 << 22  # entries made at once by a product with another scale than the factors': 32 MB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +51,13 @@ class LowRank(Matrix):
         Covariances of the lines, their priors, the noise: behind :meth:`variance`, :meth:`interval`, :meth:`fold_in`.
     calibration : Calibration, optional
         What held-out entries taught about the intervals; see :mod:`entrywise.intervals`.
+    bounds : (float, float), optional
+        The range of an answer; intervals are clipped to it, the entries are not.
+    answers : Levels, optional
+        The values that an answer can have, where they are few: behind :meth:`probability` and :meth:`levels`. With two
+        values and no cuts the factors give a logit, :meth:`latent`, and the entries are expected answers.
+    row_features, col_features : Features, optional
+        How features of lines were encoded; ``posterior`` has their weights.
     row_labels, col_labels : tuple of str, optional
 
     Examples
@@ -60,6 +76,10 @@ class LowRank(Matrix):
     col_counts: Indices | None = None
     posterior: Posterior | None = None
     calibration: Calibration | None = None
+    bounds: tuple[float, float] | None = None
+    answers: Levels | None = None
+    row_features: Features | None = None
+    col_features: Features | None = None
     row_labels: tuple[str, ...] | None = None
     col_labels: tuple[str, ...] | None = None
 
@@ -88,8 +108,22 @@ class LowRank(Matrix):
         """Variance of the entries about the factors, where it can be told from noise; else 0."""
         return 0.0 if self.posterior is None else self.posterior.lack_variance
 
+    @property
+    def is_binary(self) -> bool:
+        """Whether answers have two values, of which the factors give the logit."""
+        return self.answers is not None and self.answers.is_binary
+
     def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Return the completed entries at (rows, cols), shapes broadcast."""
+        """Return the completed entries at (rows, cols), shapes broadcast: for yes/no answers the expected answer."""
+        found = self.latent(rows, cols)
+        if self.answers is None or not self.answers.is_binary:
+            return found
+        low, high = self.answers.values
+        yes = logistic_mean(found, self._latent_variance(*self._where(rows, cols)))
+        return np.asarray(low + (high - low) * yes)
+
+    def latent(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return what the factors say at (rows, cols): the entries themselves, or the logit of yes/no answers."""
         i, j = self._where(rows, cols)
         found = np.einsum("...k,...k->...", self.left[i], self.right[j]) + self.offset
         if self.row_offset is not None:
@@ -101,14 +135,51 @@ class LowRank(Matrix):
     def variance(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Return the posterior variance of the entries at (rows, cols), shapes broadcast.
 
-        The formula is in :mod:`entrywise.results.posterior`. Neither noise nor lack of fit is in it.
+        The formula is in :mod:`entrywise.results.posterior`. Neither noise nor lack of fit is in it. Of yes/no answers it
+        is the variance of the expected answer.
         """
+        i, j = self._where(rows, cols)
+        found = self._latent_variance(i, j)
+        if self.answers is None or not self.answers.is_binary:
+            return found
+        low, high = self.answers.values
+        return np.asarray((high - low) ** 2 * logistic_variance(self.latent(i, j), found))
+
+    def _latent_variance(self, i: Indices, j: Indices) -> Array:
         if self.posterior is None or self.posterior.is_point:
             raise ParameterError(
                 "variance needs a posterior with covariances; fit with low_rank, which keeps them"
             )
-        i, j = self._where(rows, cols)
         return self.posterior.entry_variance(self.left, self.right, i, j)
+
+    def probability(self, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return how likely the higher of two answers is, or each of several (one more axis), at (rows, cols)."""
+        found = self._probabilities(*self._where(rows, cols))
+        return np.asarray(found[..., 1] if found.shape[-1] == 2 else found)
+
+    def levels(self, rows: ArrayLike, cols: ArrayLike, level: float = 0.9) -> NDArray[np.bool_]:
+        """Tell which answers are in the set that covers a new one with this level, at (rows, cols).
+
+        Of the shape of both and one more axis, along ``answers.values``: ``found.answers.values[found.levels(3, 4)]``.
+        """
+        _check_level(level, "levels")
+        answers = self._levels()
+        return answers.sets(self._probabilities(*self._where(rows, cols)), level)
+
+    def _levels(self) -> Levels:
+        if self.answers is None:
+            raise ParameterError(
+                "this result knows of no levels; complete with likelihood='binary' or 'ordinal'"
+            )
+        return self.answers
+
+    def _probabilities(self, i: Indices, j: Indices) -> Array:
+        answers = self._levels()
+        if answers.is_binary:
+            spread = np.sqrt(self._latent_variance(i, j))
+        else:
+            spread = self.deviation(i, j)
+        return answers.probabilities(self.latent(i, j), spread)
 
     def interval(
         self,
@@ -132,26 +203,49 @@ class LowRank(Matrix):
         With held-out scores (``calibration``) the width is their conformal quantile times the entry's own standard
         deviation (one width for all when there is no posterior); without them, or when there are too few for the level,
         it is Gaussian. Conformal intervals are for answers; those of the truth are only widened by as much as the
-        scores exceed the Gaussian.
+        scores exceed the Gaussian. Intervals are clipped to ``bounds``. Of yes/no answers the interval of an answer is
+        that of its set (:meth:`levels`), and the interval of the truth is that of the expected answer.
         """
-        if not 0 < level < 1:
-            raise ParameterError(f"level of interval must be above 0 and below 1, got {level}")
+        _check_level(level, "interval")
         if of not in ("answer", "truth"):
             raise ParameterError(f"of must be 'answer' or 'truth', got {of!r}")
         if not self.has_variance and self.calibration is None:
             raise ParameterError(
                 "this result has no uncertainty; complete with low_rank, or calibrate it with entrywise.intervals.conformal"
             )
+        if self.is_binary:
+            return self._binary_interval(*self._where(rows, cols), level, of)
         middle = self.entries(rows, cols)
-        reach = self.deviation(rows, cols, of, noise) * self._width(level, of)
-        return Interval(middle - reach, middle + reach)
+        reach = self.deviation(rows, cols, of, noise) * self._width(rows, cols, level, of)
+        low, high = self.bounds or (-np.inf, np.inf)
+        ends = (np.clip(end, low, high) for end in (middle - reach, middle + reach))
+        return Interval(*ends)
 
-    def _width(self, level: float, of: Of) -> float:
-        """Return the standard deviations from the middle of an interval to its ends."""
+    def _binary_interval(self, i: Indices, j: Indices, level: float, of: Of) -> Interval:
+        low, high = self._levels().values
+        if of == "answer":
+            no, yes = np.moveaxis(self.levels(i, j, level), -1, 0)
+            return Interval(np.where(no, low, high), np.where(yes, high, low))
+        middle = self.latent(i, j)
+        reach = normal_width(level) * np.sqrt(self._latent_variance(i, j))
+        sure = np.zeros(i.shape)
+        ends = (logistic_mean(end, sure) for end in (middle - reach, middle + reach))
+        return Interval(*(low + (high - low) * end for end in ends))
+
+    def _width(self, rows: ArrayLike, cols: ArrayLike, level: float, of: Of) -> Array:
+        """Return the standard deviations from the middle of each interval to its ends."""
+        i, j = self._where(rows, cols)
         if self.calibration is None:
-            return normal_width(level)
-        width = self.calibration.width(level)
-        return max(width, normal_width(level)) if of == "truth" else width
+            return np.full(i.shape, normal_width(level))
+        width = self.calibration.widths(level, *self._cold(i, j))
+        return np.maximum(width, normal_width(level)) if of == "truth" else width
+
+    def _cold(self, i: Indices, j: Indices) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell which entries lie in a row, and which in a column, of which nothing was seen."""
+        none = np.zeros(i.shape, bool)
+        rows = none if self.row_counts is None else self.row_counts[i] == 0
+        cols = none if self.col_counts is None else self.col_counts[j] == 0
+        return rows, cols
 
     def deviation(
         self,
@@ -163,18 +257,28 @@ class LowRank(Matrix):
         """Return the standard deviation of an answer (or of the true entry) about the completed entry.
 
         Ones when the result has no posterior: conformal scores are then plain residuals. Corrected for rows with few
-        observations where held-out entries showed the need.
+        observations, or line by line, where held-out entries showed the need.
         """
         i, j = self._where(rows, cols)
+        if self.answers is not None and self.answers.is_binary:
+            return self._binary_deviation(i, j, of)
         factor: Array = np.ones(i.shape)
-        if self.calibration is not None and self.row_counts is not None:
-            factor = self.calibration.of_counts(self.row_counts[i])
+        if self.calibration is not None:
+            counts = None if self.row_counts is None else self.row_counts[i]
+            factor = self.calibration.factors(i, j, counts, self._cold(i, j))
         if not self.has_variance:
             return factor
         spread = self.variance(i, j) + self.lack_variance
         if of == "answer":
             spread = spread + self._noise(noise)
         return np.asarray(np.sqrt(spread) * factor)
+
+    def _binary_deviation(self, i: Indices, j: Indices, of: Of) -> Array:
+        if of == "truth":
+            return np.asarray(np.sqrt(self.variance(i, j)))
+        low, high = self._levels().values
+        yes = self.probability(i, j)
+        return np.asarray((high - low) * np.sqrt(yes * (1.0 - yes)))
 
     def _noise(self, noise: ArrayLike | None) -> float | Array:
         """Return the variance of an answer by an instrument of this standard deviation, or by the fit's."""
@@ -192,7 +296,7 @@ class LowRank(Matrix):
         )
 
     def transposed(self) -> LowRank:
-        """Return the transposed matrix; its ``calibration`` still speaks of these rows."""
+        """Return the transposed matrix; corrections by counts in its ``calibration`` are still those of these rows."""
         return replace(
             self,
             left=self.right,
@@ -202,6 +306,9 @@ class LowRank(Matrix):
             row_counts=self.col_counts,
             col_counts=self.row_counts,
             posterior=None if self.posterior is None else self.posterior.transposed(),
+            calibration=None if self.calibration is None else self.calibration.transposed(),
+            row_features=self.col_features,
+            col_features=self.row_features,
             row_labels=self.col_labels,
             col_labels=self.row_labels,
         )
@@ -209,11 +316,18 @@ class LowRank(Matrix):
     def scaled(self, unit: float) -> LowRank:
         """Return the matrix times `unit`, above 0, with its posterior; report and certificates stay as they are."""
         root = np.sqrt(unit)
+        bounds, answers = self.bounds, self.answers
+        if bounds is not None:
+            bounds = (bounds[0] * unit, bounds[1] * unit)
+        if answers is not None:
+            answers = answers.scaled(unit)
+        if self.is_binary:  # a logit has no unit
+            return replace(self, bounds=bounds, answers=answers)
         posterior, calibration = self.posterior, self.calibration
         if posterior is not None:
             posterior = posterior.scaled(unit)
         if calibration is not None and not self.has_variance:  # scores are plain distances
-            calibration = replace(calibration, scores=calibration.scores * unit)
+            calibration = calibration.scaled(unit)
         return replace(
             self,
             left=self.left * root,
@@ -223,9 +337,13 @@ class LowRank(Matrix):
             offset=self.offset * unit,
             posterior=posterior,
             calibration=calibration,
+            bounds=bounds,
+            answers=answers,
         )
 
-    def fold_in(self, observations: Observations, axis: Axis = "rows") -> LowRank:
+    def fold_in(
+        self, observations: Observations, axis: Axis = "rows", *, features: Any = None
+    ) -> LowRank:
         """Return new rows (or columns) completed from their own observations, without refitting.
 
         Parameters
@@ -233,6 +351,8 @@ class LowRank(Matrix):
         observations : Observations
             Of shape (r, n): r new rows over the columns of this matrix; (m, c) for new columns. Where both have
             labels on the shared axis they are matched by label.
+        features : frame or array, optional
+            Features of the new lines, as those that the fit had; a line may then have no observation at all.
 
         Returns
         -------
@@ -244,11 +364,11 @@ class LowRank(Matrix):
         n = self.shape[1] if axis == "rows" else self.shape[0]
         shape = f"(new rows, {n})" if axis == "rows" else f"({n}, new columns)"
         if axis == "rows":
-            return self._fold_rows(observations, "column", shape)
-        turned = self.transposed()._fold_rows(observations.transposed(), "row", shape)
+            return self._fold_rows(observations, "column", shape, features)
+        turned = self.transposed()._fold_rows(observations.transposed(), "row", shape, features)
         return turned.transposed()
 
-    def _fold_rows(self, new: Observations, shared: str, shape: str) -> LowRank:
+    def _fold_rows(self, new: Observations, shared: str, shape: str, features: Any) -> LowRank:
         """Return new rows; `shared` and `shape` are what messages call the axis in common and the shape it wants."""
         if self.posterior is None:
             raise ParameterError(
@@ -265,30 +385,83 @@ class LowRank(Matrix):
         order = np.argsort(new.rows, kind="stable")
         pointer = np.searchsorted(new.rows[order], np.arange(lines + 1))
         j = cols[order]
-        bias = 0.0 if self.col_offset is None else self.col_offset[j]
+        known = None
+        if features is not None:
+            known = self._encoded(features, new.row_labels, lines)
         noise = np.full(len(j), self.noise_variance)
         if new.noise is not None:
             noise = new.noise_array()[order] ** 2
-        mean, cov = solve_lines(
+        steps = 1
+        values, variance = new.values[order], noise + self.lack_variance
+        if self.is_binary:
+            steps = FOLDING_STEPS
+            yes = self._yes(values)
+            values, variance = pseudo_answers(np.zeros(len(j)), np.zeros(len(j)), yes)
+        rows = self.posterior.rows
+        for step in range(steps):
+            mean, cov = self._solve_rows(pointer, j, values, variance, known)
+            if step < steps - 1:
+                trial = self._with_rows(mean, replace(rows, cov=cov), pointer, new.row_labels)
+                i = np.repeat(np.arange(lines), np.diff(pointer))
+                eta, spread = trial.latent(i, j), trial._latent_variance(i, j)
+                values, variance = pseudo_answers(eta, spread, yes)
+        if not self.posterior.is_point:
+            rows = replace(rows, cov=cov)
+        return self._with_rows(mean, rows, pointer, new.row_labels)
+
+    def _yes(self, values: Array) -> Array:
+        """Return 1 for the higher of two answers and 0 for the lower; refuse any other."""
+        low, high = self._levels().values
+        strange = np.flatnonzero((values != low) & (values != high))
+        if len(strange):
+            raise DataError(f"answers must be {low:g} or {high:g}, got {values[strange[0]]:g}")
+        return np.asarray((values == high).astype(np.float64))
+
+    def _encoded(self, features: Any, labels: tuple[str, ...] | None, lines: int) -> Array:
+        if self.row_features is None:
+            raise ParameterError(
+                "this fit had no features of these lines; complete with row_features or col_features"
+            )
+        return self.row_features.encode(features, labels, lines)
+
+    def _solve_rows(
+        self,
+        pointer: Indices,
+        j: Indices,
+        values: Array,
+        variance: Array,
+        features: Array | None,
+    ) -> tuple[Array, Array]:
+        posterior = cast(Posterior, self.posterior)
+        bias = 0.0 if self.col_offset is None else self.col_offset[j]
+        return solve_lines(
             pointer,
             j,
-            residual=new.values[order] - self.offset - bias,
-            variance=np.maximum(noise + self.lack_variance, SMALLEST),
+            residual=values - self.offset - bias,
+            variance=np.maximum(variance, SMALLEST),
             factor=self.right,
-            factor_cov=self.posterior.cols.cov,
-            prior=self.posterior.rows,
+            factor_cov=posterior.cols.cov,
+            prior=posterior.rows,
+            features=features,
         )
-        rows = self.posterior.rows
-        if not self.posterior.is_point:
-            rows = Lines(rows.prior_mean, rows.prior_cov, cov)
+
+    def _with_rows(
+        self, mean: Array, rows: Lines, pointer: Indices, labels: tuple[str, ...] | None
+    ) -> LowRank:
+        """Return the matrix with other rows, of these means and covariances."""
+        posterior = replace(cast(Posterior, self.posterior), rows=rows)
+        calibration = self.calibration
+        if calibration is not None:
+            calibration = calibration.without_rows()
         return replace(
             self,
             left=np.ascontiguousarray(mean[:, :-1]),
             row_offset=mean[:, -1].copy(),
             row_counts=np.diff(pointer),
-            posterior=replace(self.posterior, rows=rows),
-            row_labels=new.row_labels,
-            report={"method": "fold-in", "lines": lines},
+            posterior=posterior,
+            calibration=calibration,
+            row_labels=labels,
+            report={"method": "fold-in", "lines": len(mean)},
         )
 
     def locate(self, rows: Sequence[str], cols: Sequence[str]) -> tuple[Indices, Indices]:
@@ -297,12 +470,22 @@ class LowRank(Matrix):
 
     def __matmul__(self, x: ArrayLike) -> Array:
         X = np.asarray(x, dtype=np.float64)
+        if self.is_binary:
+            m, n = self.shape
+            step = max(1, DENSE_BLOCK // n)
+            cut = (np.arange(s, min(s + step, m)) for s in range(0, m, step))
+            return np.concatenate([self.entries(i[:, None], np.arange(n)) @ X for i in cut])
         found = self.left @ (self.right.T @ X) + self.offset * X.sum(axis=0)
         if self.row_offset is not None:
             found = found + (np.multiply.outer(self.row_offset, X.sum(axis=0)))
         if self.col_offset is not None:
             found = found + self.col_offset @ X
         return np.asarray(found)
+
+
+def _check_level(level: float, of: str) -> None:
+    if not 0 < level < 1:
+        raise ParameterError(f"level of {of} must be above 0 and below 1, got {level}")
 
 
 def _at(asked: Sequence[str], labels: tuple[str, ...] | None, axis: str) -> Indices:

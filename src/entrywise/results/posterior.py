@@ -37,11 +37,18 @@ class Lines:
         What a line looks like before anything of it is known.
     cov : ndarray of shape (m, q, q), or (0, q, q)
         Posterior covariance of each line; of length 0 when the fit is a point (ridge regression: a prior, no posterior).
+    weights : ndarray of shape (d, q), optional
+        What the line's features f add to its prior mean: ``f @ weights``.
+    cold_mean : ndarray of shape (q,), optional
+        What a line looks like of which nothing is known, features apart, where that differs from `prior_mean`: the mean of
+        the lines weighted by their observations, for entries are asked of what people chose to measure.
     """
 
     prior_mean: Array
     prior_cov: Array
     cov: Array
+    weights: Array | None = None
+    cold_mean: Array | None = None
 
     @classmethod
     def point(cls, prior_mean: Array, prior_cov: Array) -> Lines:
@@ -56,14 +63,30 @@ class Lines:
             prior_mean=self.prior_mean[places],
             prior_cov=self.prior_cov[square],
             cov=self.cov[:, places[:, None], places],
+            weights=None if self.weights is None else self.weights[:, places],
+            cold_mean=None if self.cold_mean is None else self.cold_mean[places],
         )
+
+    def means(self, counts: Indices, features: Array | None = None) -> Array:
+        """Return the prior means of lines with so many observations and these features, shape (r, q)."""
+        cold = self.prior_mean if self.cold_mean is None else self.cold_mean
+        found = np.where(counts[:, None] > 0, self.prior_mean, cold)
+        if features is not None and self.weights is not None:
+            found = found + features @ self.weights
+        return np.asarray(found)
 
     def scaled(self, unit: float) -> Lines:
         """Return the lines of the matrix times `unit`: components by its root, biases by itself."""
         units = np.full(len(self.prior_mean), np.sqrt(unit))
         units[-1] = unit
         square = np.outer(units, units)
-        return Lines(self.prior_mean * units, self.prior_cov * square, self.cov * square)
+        return Lines(
+            prior_mean=self.prior_mean * units,
+            prior_cov=self.prior_cov * square,
+            cov=self.cov * square,
+            weights=None if self.weights is None else self.weights * units,
+            cold_mean=None if self.cold_mean is None else self.cold_mean * units,
+        )
 
 
 class RowSums(NamedTuple):
@@ -104,8 +127,9 @@ class Posterior:
 
     def as_point(self) -> Posterior:
         """Return the same priors and noise without covariances."""
-        rows, cols = (Lines.point(s.prior_mean, s.prior_cov) for s in (self.rows, self.cols))
-        return replace(self, rows=rows, cols=cols)
+        q = len(self.rows.prior_mean)
+        none = np.zeros((0, q, q))
+        return replace(self, rows=replace(self.rows, cov=none), cols=replace(self.cols, cov=none))
 
     def transposed(self) -> Posterior:
         """Return the posterior of the transposed matrix."""
@@ -233,19 +257,21 @@ def solve_lines(
     factor: Array,
     factor_cov: Array,
     prior: Lines,
+    features: Array | None = None,
 ) -> tuple[Array, Array]:
     """Return the posterior means (r, q) and covariances (r, q, q) of r lines, one ridge regression each.
 
     Line i has observations ``pointer[i]..pointer[i+1]`` of the lines `other` of the other side, whose components are
     `factor` (n, k), known up to `factor_cov` (n, q, q), or exactly where that has length 0. `residual` is the value less
-    everything that is not the line's own, `variance` its noise and lack of fit. The sweeps of a fit do the same compiled
+    everything that is not the line's own, `variance` its noise and lack of fit; `features` (r, d) move the prior means.
+    The sweeps of a fit do the same compiled
     (:func:`entrywise.linalg.variational.solve_side`).
     """
     r, q = len(pointer) - 1, len(prior.prior_mean)
     k = q - 1
     P0 = np.linalg.inv(prior.prior_cov)
     P0 = 0.5 * (P0 + P0.T)
-    h0 = P0 @ prior.prior_mean
+    h0 = prior.means(np.diff(pointer), features) @ P0  # (r, q)
     mean, cov = np.empty((r, q)), np.empty((r, q, q))
     for i in range(r):
         at = slice(pointer[i], pointer[i + 1])
@@ -259,5 +285,5 @@ def solve_lines(
             h[:k] -= C[:k, k]
         cov[i] = np.linalg.inv(G + P0)
         cov[i] = 0.5 * (cov[i] + cov[i].T)
-        mean[i] = cov[i] @ (h + h0)
+        mean[i] = cov[i] @ (h + h0[i])
     return mean, cov

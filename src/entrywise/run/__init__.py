@@ -1,14 +1,15 @@
 """A plan under way, and what it remembers; no input or output happens here."""
 
+from entrywise.run.beginning import refuse_asymmetry
 from entrywise.run.memory import Memory, Stock, entry_keys
-from entrywise.run.run import Entry, Run, refuse_asymmetry
-from entrywise.run.stream import Step, Stream, diverged, new_questions, verify_step
+from entrywise.run.run import Entry, Run
+from entrywise.run.stream import LoggedStep, Stream, diverged, new_questions, verify_step
 
 __all__ = [
     "Entry",
+    "LoggedStep",
     "Memory",
     "Run",
-    "Step",
     "Stock",
     "Stream",
     "diverged",

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from entrywise.budget import Ledger
 from entrywise.exceptions import (
-    AnswerError,
     Exhausted,
     ParameterError,
     ReplayDiverged,
@@ -33,9 +32,17 @@ from entrywise.exceptions import (
 from entrywise.observations import Observations
 from entrywise.queries import Asking, Batch, Checkpoint, History, Plan, Prices, Situation
 from entrywise.results import Result
+from entrywise.run.beginning import (
+    fill_memory,
+    known_table,
+    memory_of,
+    priced,
+    refuse_twice,
+    told_table,
+)
 from entrywise.run.memory import Memory, Stock
 from entrywise.run.sheet import Answers, Sheet
-from entrywise.run.stream import Step, Stream, diverged, new_questions
+from entrywise.run.stream import LoggedStep, Stream, diverged, new_questions
 from entrywise.types import Array, Indices
 
 
@@ -83,13 +90,13 @@ class Run:
         memory: Memory | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        _refuse_twice(plan, budget, prices)
-        self.plan = _priced(plan, prices)
+        refuse_twice(plan, budget, prices)
+        self.plan = priced(plan, prices)
         self.prices = plan.prices or prices or Prices()
         if ledger is None:
             ledger = Ledger(budget if budget is not None else plan.budget)
         self.ledger = ledger
-        self.history = _history(plan, known, history)
+        self.history = known_table(plan, known, history)
         self.epoch = epoch
         self.measured = 0
         self.failure: Exception | None = None
@@ -101,9 +108,9 @@ class Run:
         self._sheet: Sheet | None = None
         self._stream: Stream | None = None
         self._generator: Asking[Any] | None = None
-        self._memory = _memory(plan, self.history) if memory is None else memory
+        self._memory = memory_of(plan, self.history) if memory is None else memory
         self._held = Stock(plan.symmetric)  # each is paid for once
-        _remember(self._held, History.empty() if out is None else out, failed=True)
+        fill_memory(self._held, History.empty() if out is None else out, failed=True)
         self._vain: set[tuple[bytes | None, bytes | None]] = set()  # filters that found nothing
         if plan.streaming:
             self._stream = Stream(self.plan, self.history, epoch)
@@ -146,11 +153,11 @@ class Run:
         """What was told, as a table in the order of asking; what was known beforehand is not in it."""
         if self._stream is not None:
             return self._stream.facts[len(self.history) :]
-        parts = [_told(self.prices, batch, answers) for batch, answers in self._log]
+        parts = [told_table(self.prices, batch, answers) for batch, answers in self._log]
         return sum(parts, History.empty())
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[LoggedStep]:
         """The log of a streaming plan: what each step had seen, and what it wanted."""
         return [] if self._stream is None else self._stream.steps
 
@@ -432,7 +439,7 @@ class Run:
     def replay(
         cls,
         plan: Plan,
-        log: Iterable[tuple[Batch, ArrayLike] | Step],
+        log: Iterable[tuple[Batch, ArrayLike] | LoggedStep],
         *,
         late: Mapping[int, History] | None = None,
         **how: Any,
@@ -448,13 +455,13 @@ class Run:
         for number, line in enumerate(log):
             if late is not None and number in late:
                 run.recall(late[number])
-            if isinstance(line, Step):
+            if isinstance(line, LoggedStep):
                 run._follow(line)
             else:
                 run._repeat(number, *line)
         return run
 
-    def _follow(self, step: Step) -> None:
+    def _follow(self, step: LoggedStep) -> None:
         """Make a logged step again, with the facts and the money that it had."""
         assert self._stream is not None
         self._take(step.seen, step.values)
@@ -505,20 +512,7 @@ class Run:
 
     def recall(self, history: History) -> None:
         """Add a table of answers to the memory of this run."""
-        _remember(self._memory, history, failed=self.plan.tolerates_failed)
-
-
-def _told(prices: Prices, batch: Batch, answers: Array) -> History:
-    """Return a batch and its answers as a table."""
-    given = {name: getattr(batch, name) for name in ("unit", "arm", "probability", "plate")}
-    return History(
-        batch.rows,
-        batch.cols,
-        answers,
-        mode=np.full(len(batch), batch.mode),
-        price=prices.charges(batch),
-        **given,
-    )
+        fill_memory(self._memory, history, failed=self.plan.tolerates_failed)
 
 
 def _lines(index: ArrayLike | None) -> Indices | None:
@@ -528,72 +522,3 @@ def _lines(index: ArrayLike | None) -> Indices | None:
 def _key(rows: Indices | None, cols: Indices | None) -> tuple[bytes | None, bytes | None]:
     first, second = (None if x is None else x.tobytes() for x in (rows, cols))
     return first, second
-
-
-def _refuse_twice(plan: Plan, budget: float | None, prices: Prices | None) -> None:
-    """Refuse what is no plan, and money and prices that are given twice and differ."""
-    if not isinstance(plan, Plan):
-        raise ParameterError(
-            f"a run takes a plan, got {type(plan).__name__}; call the plan function with its parameters"
-        )
-    if budget is not None and plan.budget is not None and budget != plan.budget:
-        raise ParameterError(
-            f"the budget is {budget:g} here and {plan.budget:g} in {plan.name}; give it once"
-        )
-    if prices is not None and plan.prices is not None and prices is not plan.prices:
-        raise ParameterError(f"prices were given here and in {plan.name}; give them once")
-
-
-def _priced(plan: Plan, prices: Prices | None) -> Plan:
-    """Return a streaming plan that knows the prices of its run: it keeps to the money by itself."""
-    if plan.streaming and prices is not None and "prices" in plan.params:
-        return replace(plan, params={**plan.params, "prices": prices})
-    return plan
-
-
-def _history(plan: Plan, known: Observations | None, history: History | None) -> History:
-    """Return what is known as one table, or refuse it."""
-    table = History.empty() if history is None else history
-    if known is None:
-        return table
-    shape = plan.shape
-    if shape is not None and any(
-        s is not None and s != k for s, k in zip(shape, known.shape, strict=True)
-    ):
-        raise ParameterError(
-            f"known entries have shape {known.shape}, {plan.name} is about {shape}; they must agree"
-        )
-    if plan.symmetric:
-        refuse_asymmetry(known)
-    return History.of(known) + table
-
-
-def _memory(plan: Plan, history: History) -> Memory:
-    """Return a memory that holds what is known; a plan that takes history as repeats needs none."""
-    memory = Stock(plan.symmetric) if plan.fresh and not plan.history else Memory(plan.symmetric)
-    if not (plan.fresh and plan.history):
-        _remember(memory, history, failed=plan.tolerates_failed)
-    return memory
-
-
-def _remember(memory: Memory, history: History, failed: bool) -> None:
-    for mode in np.unique(history.mode).tolist():
-        some = history[history.mode == mode]
-        memory.add(mode, some.rows, some.cols, some.values, failed=failed)
-
-
-def refuse_asymmetry(known: Observations) -> None:
-    """Refuse known entries (i, j) and (j, i) that differ."""
-    n = known.shape[1]
-    key = np.minimum(known.rows, known.cols) * n + np.maximum(known.rows, known.cols)
-    order = np.argsort(key, kind="stable")
-    same = np.flatnonzero(np.diff(key[order]) == 0)
-    a, b = order[same], order[same + 1]
-    scale = np.abs(known.values).max(initial=0.0)
-    off = np.flatnonzero(np.abs(known.values[a] - known.values[b]) > 1e-8 * scale)
-    if len(off):
-        a, b = a[off[0]], b[off[0]]
-        raise AnswerError(
-            f"entries ({known.rows[a]}, {known.cols[a]}) = {known.values[a]:g} and ({known.rows[b]}, {known.cols[b]}) = "
-            f"{known.values[b]:g} must be equal in a symmetric matrix; mend one"
-        )

@@ -20,7 +20,7 @@ from entrywise.types import Array, Indices
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class LoggedStep:
     """One line of a streaming plan's log.
 
     Parameters
@@ -53,7 +53,7 @@ class Stream:
     def __init__(self, plan: Plan, history: History, epoch: int = 0) -> None:
         self.plan, self.history, self.epoch = plan, history, epoch
         self.sheet = Sheet(plan)
-        self.steps: list[Step] = []
+        self.steps: list[LoggedStep] = []
         self.wants: list[Indices] = []  # of each step, the line of the table behind each want
         self._arm = history.arm.astype(object)  # of each line of the table, by its latest want
         self._chance = history.probability
@@ -126,7 +126,7 @@ class Stream:
         seen = np.sort(np.concatenate([np.zeros(0, np.int64), *self._unseen]))
         self._unseen = []
         self.steps.append(
-            Step(
+            LoggedStep(
                 number=situation.step,
                 epoch=situation.epoch,
                 seen=seen,

@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise.exceptions import DataError, StoreError
+from entrywise.methods import renamed
 from entrywise.npz import write_whole
 from entrywise.queries import Prices
 from entrywise.study import legacy, plans, schema
@@ -388,7 +389,7 @@ def _read_first(archive: zipfile.ZipFile, given: Mapping[str, Any]) -> Archive:
         tables[name] = [
             dict(zip(parsed, row, strict=True)) for row in zip(*parsed.values(), strict=True)
         ]
-    plan, params = plans.renamed(str(given["plan"]), dict(given["params"]))
+    plan, params = renamed(str(given["plan"]), dict(given["params"]))
     rows = legacy.converted({**given, "plan": plan, "params": params}, tables, plans.streams(plan))
     (study,) = rows.pop("studies")
     blank = {c.name: None for c in schema.studies.columns if c.name not in ("id", *_MOMENT)}

@@ -347,9 +347,20 @@ def _add_said(
             entry = connection.execute(sa.select(*columns).where(*asked)).one()._asdict()
             lease = {"step": -1, "leased_until": WITHDRAWN, "failed": False, "turn": turn + 1}
             lease |= {"study": begun.id, "price": fact.price}
+            lease |= {"holders": _holders(connection, here)}
             connection.execute(sa.insert(pending).values(**entry, **lease))
             lost += 1
     return lost
+
+
+def _holders(connection: Connection, here: tuple[Any, ...]) -> str | None:
+    """Return everyone who ever held a question that was answered, a line each."""
+    f = facts.c
+    found: list[str] = []
+    for worker, holders in connection.execute(sa.select(f.worker, f.holders).where(*here)):
+        found += [worker] if worker is not None else []
+        found += [] if holders is None else holders.split("\n")
+    return "\n".join(dict.fromkeys(found)) or None
 
 
 def _same(record: Record, change: str, **other: Any) -> Change:
@@ -562,9 +573,7 @@ def renew(store: Store, name: str, maker: Maker) -> None:
     """Begin an epoch with this version of the plan."""
 
     def edit(record: Record) -> Change:
-        plan, params = plans.renamed(record.plan, record.params)
-        del plan
-        return _try(record, _same(record, "renew", params=params), maker)
+        return _try(record, _same(record, "renew"), maker)
 
     _begin_epoch(store, name, edit)
 

@@ -18,7 +18,7 @@ from entrywise.study.store import Store
 def check(store: Store, record: Record, steps: Steps) -> dict[str, Any]:
     """Return what was found to be in order; raise where something is not."""
     found = {"database": _integrity(store)}
-    found |= _ledger(store, record)
+    found |= ledger(store, record)
     try:
         found["steps"] = steps.verify(record)
     except Refused as refused:
@@ -40,7 +40,7 @@ def _integrity(store: Store) -> str:
     return "sound"
 
 
-def _ledger(store: Store, record: Record) -> dict[str, Any]:
+def ledger(store: Store, record: Record) -> dict[str, Any]:
     """Hold the counters of the study's row against its questions and facts."""
     f, p, q = facts.c, pending.c, questions.c
 

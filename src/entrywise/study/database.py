@@ -141,8 +141,9 @@ class Database:
 
         def connect() -> sqlite3.Connection:
             where = f"file:{quote(str(self.path.absolute()))}?mode=ro"
-            if not self.writable:
-                where += "&immutable=1"
+            log = Path(f"{self.path}-wal")
+            if not self.writable and not (log.exists() and log.stat().st_size):
+                where += "&immutable=1"  # all of it is in the one file
             handle = sqlite3.connect(where, uri=True, timeout=PATIENCE, check_same_thread=False)
             handle.isolation_level = None  # we say BEGIN ourselves
             return handle
@@ -169,8 +170,8 @@ class Database:
 
     def close(self) -> None:
         """Close every connection."""
-        self.engine.dispose()
         self.reader.dispose()
+        self.engine.dispose()  # last: it may write what is in the log back into the file
         self._bare.close()
 
     def now(self, connection: Connection) -> float:
@@ -317,6 +318,23 @@ class Database:
             return None
 
         return self.read(look)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy an SQLite database into a new file, whole, while others write to it."""
+        import sqlite3
+
+        if not self.sqlite:
+            raise StoreError("a server is backed up with its own tools: pg_dump")
+        target = Path(path)
+        if target.exists():
+            raise StoreError(
+                f"{target} is there already; a backup does not overwrite, name another"
+            )
+        part = target.with_name(target.name + ".part")
+        with self.reader.connect() as connection, contextlib.closing(sqlite3.connect(part)) as copy:
+            source: Any = connection.connection.driver_connection
+            source.backup(copy)
+        part.replace(target)
 
     def insert(self, connection: Connection, table: sa.Table, columns: Mapping[str, Any]) -> None:
         """Insert many rows given by columns: arrays or lists, or one value for all of them."""

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise.study.database import Database
-from entrywise.study.records import Filter, Key, Leased, Record
+from entrywise.study.records import ANY, Filter, Key, Leased, Record
 from entrywise.study.schema import FREE, facts, pending, questions, studies
 
 # Where its statistics are old, PostgreSQL thinks that a step has one question, and would read and sort all of it.
@@ -42,7 +42,7 @@ def waiting(record: Record) -> tuple[Any, ...]:
     return *of_the_epoch(record.id), FREE
 
 
-def free_questions(record: Record, now: float, wanted: Filter = Filter()) -> sa.Select[Any]:
+def free_questions(record: Record, now: float, wanted: Filter = ANY) -> sa.Select[Any]:
     """Return the query of (batch, position, unit, plate) that nobody holds: those never tried come first."""
     p = pending.c
     if record.streaming:
@@ -81,7 +81,7 @@ class Leases:
         limit: int | None,
         worker: str | None,
         seconds: float,
-        wanted: Filter = Filter(),
+        wanted: Filter = ANY,
     ) -> Leased | None:
         """Hand out questions that nobody holds, whole units and plates together; None when there are none."""
         tries, until = 0, 0.0

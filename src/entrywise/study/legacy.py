@@ -46,8 +46,8 @@ class _Conversion:
         answered = {(a["batch"], a["position"]) for a in self.told}
         found: dict[str, Rows] = {"questions": [], "facts": [], "wants": [], "pending": []}
         self._known(found)
-        for n, (key, q) in enumerate(sorted(own.items())):
-            found["questions"].append(self._question(q, n + 1))
+        for n, key in enumerate(sorted(own)):
+            found["questions"].append(self._question(own[key], n + 1))
         turns = self._retired(found)
         for a in self.told:
             found["facts"].append(self._answer(a, turns.get((a["batch"], a["position"]), 0)))

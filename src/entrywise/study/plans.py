@@ -160,15 +160,6 @@ def parameters(function: Callable[..., Plan]) -> Mapping[str, inspect.Parameter]
     return inspect.signature(function).parameters
 
 
-def renamed(plan: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return a stored plan and its parameters by the names that they have now."""
-    known = getattr(methods, "renamed", None)
-    if known is None:
-        return plan, dict(params)
-    found: tuple[str, dict[str, Any]] = known(plan, dict(params))
-    return found
-
-
 def streams(plan: str) -> bool:
     """Tell whether a registered plan is a streaming one; code that data name is not looked at."""
     method = next((m for m in methods.METHODS if m.name == plan and m.room == "active"), None)

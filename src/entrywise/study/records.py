@@ -92,6 +92,9 @@ class Filter(NamedTuple):
         return any(part is not None for part in self)
 
 
+ANY = Filter()
+
+
 class Want(NamedTuple):
     """A position of a step that wants what is there already.
 
@@ -120,7 +123,7 @@ class Step:
     repeat: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
     bill: Array = field(default_factory=lambda: np.zeros(0))
     wants: Sequence[Want] = ()
-    filter: Filter = Filter()
+    filter: Filter = ANY
     limit: int | None = None
     left: float | None = None
 

@@ -24,7 +24,7 @@ from entrywise.run import Memory, Run, Stock, diverged, entry_keys, new_question
 from entrywise.study import past
 from entrywise.study.leases import NOT_GONE
 from entrywise.study.plans import Maker, make, prices_of
-from entrywise.study.records import Advance, Filter, Key, Record, Step, StepRow, Want, digest
+from entrywise.study.records import ANY, Advance, Filter, Key, Record, Step, StepRow, Want, digest
 from entrywise.study.schema import GIVEN, facts, pending, questions, wants
 from entrywise.study.store import Store
 from entrywise.types import Array, Indices
@@ -98,7 +98,7 @@ class Steps:
         return make(record, self.maker)
 
     def next(
-        self, record: Record, wanted: Filter = Filter(), limit: int | None = None
+        self, record: Record, wanted: Filter = ANY, limit: int | None = None
     ) -> Advance | None:
         """Return what the plan does next; None while it waits, or has nothing to ask now."""
         if record.streaming:
@@ -467,9 +467,9 @@ class Steps:
             )
             found = plan.step(situation)
             asked = found if isinstance(found, Batch) else None
-            if (row.ended is None) == (asked is not None):
-                if asked is None or digest(asked) == row.digest:
-                    continue
+            same = asked is None if row.ended else asked is not None and digest(asked) == row.digest
+            if same:
+                continue
             logged = None if row.ended else self.store.step_batch(record.id, row.step)
             words = diverged(plan, row.step, asked, logged)
             raise Refused(row.step, ReplayDiverged(words.replace(*_ADVICE)))

@@ -20,7 +20,7 @@ from entrywise.queries import Plan, Prices
 from entrywise.results import Certificate, Result
 from entrywise.study import changes, plans, status
 from entrywise.study.entries import Asked, Labels, parse
-from entrywise.study.records import Blaming, Filter, Key, Leased, Record, Told, Workers
+from entrywise.study.records import ANY, Blaming, Filter, Key, Leased, Record, Told, Workers
 from entrywise.study.remote import RemoteStudy
 from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
@@ -69,7 +69,8 @@ class Study:
             None  # a question that was open: while it is, the step is not complete
         )
         self._id = uuid.uuid4().hex
-        self._patience = STEPPER
+        self._least = self._patience = STEPPER
+        self._waiting: float | None = None  # since when somebody else works out the step
 
     @classmethod
     def create(
@@ -242,7 +243,7 @@ class Study:
         return found
 
     def take(
-        self, limit: int | None, worker: str | None, lease: float, wanted: Filter = Filter()
+        self, limit: int | None, worker: str | None, lease: float, wanted: Filter = ANY
     ) -> tuple[Leased | None, str]:
         """Return (questions, state of the study), making a step where too few questions fit."""
         leases = self.store.leases
@@ -314,7 +315,7 @@ class Study:
 
     # advancing
 
-    def advance(self, wanted: Filter = Filter(), limit: int | None = None) -> Record:
+    def advance(self, wanted: Filter = ANY, limit: int | None = None) -> Record:
         """Work out the next questions if there is something to work out, and return where the study stands.
 
         The plan runs outside of any transaction; what it asks is installed by compare-and-swap on the cursor and
@@ -335,9 +336,10 @@ class Study:
     def _step(self, record: Record, wanted: Filter, limit: int | None) -> bool:
         """Make a step; tell whether that is all for now."""
         self._refuse_other_version(record)
-        if not self.store.claim(record, self._id, self._patience):
+        if not self.store.claim(record, self._id, self._patience) and not self._tired():
             time.sleep(_PAUSE)
             return False
+        self._waiting = None
         start = time.monotonic()
         try:
             made = self._steps.next(record, wanted, limit)
@@ -345,7 +347,7 @@ class Study:
             if self.store.record(self.name).cursor != record.cursor:
                 return False  # somebody else moved it meanwhile
             raise self._trouble(record, refused) from refused.error
-        self._patience = max(STEPPER, 4.0 * (time.monotonic() - start))
+        self._patience = max(self._least, 4.0 * (time.monotonic() - start))
         if made is None:
             self.store.unclaim(record, self._id)
             return True
@@ -357,6 +359,12 @@ class Study:
         handed_over = made.ended is None and not any(len(s.fresh) for s in made.steps)
         requeued = any(want.requeue for s in made.steps for want in s.wants)
         return not (record.streaming and handed_over and not requeued)
+
+    def _tired(self) -> bool:
+        """Tell whether we have waited long enough for somebody else's step: by our own clock, too."""
+        now = time.monotonic()
+        self._waiting = self._waiting or now
+        return now - self._waiting > self._patience
 
     def _refuse_other_version(self, record: Record) -> None:
         made = record.versions.get("entrywise", __version__)
@@ -395,7 +403,7 @@ class Study:
                 if not issubclass(kind, EntrywiseError):
                     kind, words = StoreError, f"{kind.__name__}: {words}"
                 raise kind(words) from refused.error
-            spent = record.committed - status.held(self.store, record)["reserved"]
+            spent = self.status()["spent"]
             if record.state in ("finished", "exhausted"):
                 return replace(found, cost=spent)
             words = "stopped" if record.state == "closed" else "running"
@@ -409,8 +417,11 @@ class Study:
 
     def status(self) -> dict[str, Any]:
         """Return where the study stands: state, open and leased questions, money, troubles; it works nothing out."""
-        record = self._look()
-        return status.status(self.store, record, self._labels(record))
+        while True:
+            record = self._look()
+            found = status.status(self.store, record, self._labels(record))
+            if self.store.record(self.name).cursor == record.cursor:  # else its sums do not fit
+                return found
 
     def log(self) -> Iterator[dict[str, Any]]:
         """Go through all that was asked and answered, what no longer stands included."""
@@ -543,7 +554,7 @@ class Study:
 
     def play(self, oracle: Oracle) -> Any:
         """Let `oracle` answer whole batches in this thread, to the end, and return the result."""
-        return self.run(oracle, workers=1, chunk=2**31)
+        return self.run(oracle, workers=1, whole=True)
 
 
 def joined(first: Leased, then: Leased) -> Leased:

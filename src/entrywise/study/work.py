@@ -20,7 +20,7 @@ import numpy as np
 from entrywise.exceptions import EntrywiseError, ParameterError
 from entrywise.oracles import Oracle
 from entrywise.study.entries import number
-from entrywise.study.records import Filter, Leased, Told
+from entrywise.study.records import ANY, Filter, Leased, Told
 from entrywise.study.status import held
 from entrywise.types import Array, Indices
 
@@ -38,8 +38,9 @@ class Work:
     oracle: Oracle
     workers: int = 4
     chunk: int | None = None
+    whole: bool = False
     lease: float = 3600.0
-    wanted: Filter = Filter()
+    wanted: Filter = ANY
     retries: int = 2
     backoff: float = 0.1
     give_up: int = 3
@@ -72,6 +73,8 @@ def work(
         The only questions that this oracle can answer, as in :meth:`~entrywise.study.Study.ask`.
     chunk : int, optional
         Questions that a thread takes at a time; by default a fair share of what is open.
+    whole : bool
+        Take all that is open, and let the plan go on once all of it is told.
     lease : float
         Seconds after which another worker may take over what a dead one held.
     retries, backoff : optional
@@ -143,8 +146,8 @@ def _loop(job: Work, worker: str) -> None:
                 raise error
 
 
-def _share(job: Work) -> int:
-    if job.chunk is not None:
+def _share(job: Work) -> int | None:
+    if job.whole or job.chunk is not None:
         return job.chunk
     open_ = int(held(job.study.store, job.study._record)["open"])
     width = getattr(job.oracle, "width", 1)

@@ -1,10 +1,11 @@
 """One reader for every table, label file and array that a command or a function takes.
 
 =====================  ============================================================================================
-``read(path)``         known entries, as :class:`~entrywise.Observations` (``ew.read``)
+``read(path)``         known entries, as :class:`~entrywise.Observations` (``ew.read`` reads the formats of the field too)
 ``read_entries(path)`` the same, with one line that says how the file was understood
 ``read_table(path)``   a :class:`Table`: names or none, columns of text, the line of every record
 ``read_labels(path)``  unique labels of a first column, and the table beside them (prices, groups, ...)
+``read_features``      numbers and categories beside the labels of rows or columns
 ``read_long(path)``    one column of texts for each role: item, worker, label; winner, loser; ...
 ``read_comparisons``   who beat whom, and who tied
 ``Lines(header)``      the lines of a table that comes as a stream, one at a time
@@ -18,7 +19,7 @@ workbook. Cells are text, stripped of the spaces around them. What cannot be und
 :class:`~entrywise.exceptions.DataError` that names file, line and column. polars is imported only for parquet.
 """
 
-from entrywise.tables.comparisons import Comparisons, read_comparisons
+from entrywise.tables.comparisons import Comparisons, comparisons_of, read_comparisons
 from entrywise.tables.entries import (
     Reading,
     facts_of,
@@ -27,6 +28,7 @@ from entrywise.tables.entries import (
     read_points,
     sparse_of,
 )
+from entrywise.tables.features import read_features
 from entrywise.tables.files import LIMIT, arrays_of, boundary, contents, ending, text_of
 from entrywise.tables.numbers import is_gap, number, whole
 from entrywise.tables.roles import (
@@ -58,6 +60,7 @@ __all__ = [
     "Table",
     "arrays_of",
     "boundary",
+    "comparisons_of",
     "contents",
     "ending",
     "facts_of",
@@ -67,6 +70,7 @@ __all__ = [
     "read",
     "read_comparisons",
     "read_entries",
+    "read_features",
     "read_labels",
     "read_long",
     "read_points",

@@ -32,9 +32,17 @@ def read_comparisons(
     One line is a winner and a loser, in columns of those names or of those given. Where a column ``winner`` stands
     beside two others and holds *their names* (``model_a``, ``model_b``) or a tie, it says who of the two won. Anything else is refused.
     """
-    given = (winner, loser)
     named = winner is not None or loser is not None
     table = read_table(path, header="yes" if named else "named", usual=(*WINNER, *LOSER, *SIDES))
+    return comparisons_of(table, winner, loser)
+
+
+def comparisons_of(
+    table: Table, winner: str | None = None, loser: str | None = None
+) -> Comparisons:
+    """Return the comparisons in a table, as :func:`read_comparisons` understands them."""
+    given = (winner, loser)
+    named = winner is not None or loser is not None
     column = table.column(*WINNER)
     if not named:
         if column is not None and table.column(*LOSER) is None:

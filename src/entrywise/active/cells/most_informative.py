@@ -102,7 +102,8 @@ def most_informative(
     plate : dict, optional
         Cells are measured in plates: ``{"size": 96, "per": "col", "lines": 1, "replicates": 2, "controls": [[0, 3]]}``.
         A plate of `size` wells holds cells of so many `lines` (columns, or rows), each measured `replicates` times, and
-        the `controls`, which tell the effect of the plate and are not bought cells. Every well is paid.
+        the `controls`, which tell the effect of the plate and are not bought cells. Every well is paid; some stay empty
+        where their money is better spent on another plate, but a share ``fill`` (one half) is used.
 
     Returns
     -------
@@ -134,6 +135,8 @@ def most_informative(
     if form is not None:
         situation = replace(situation, facts=without_plate_effects(situation.facts))
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    if form is not None:  # controls are never bought
+        state.taken = np.union1d(state.taken, form.control_cells(state.shape))
     step = situation.step
     if goal == "best":
         return best_row_step(state, situation, rank=rank, reserve=reserve)

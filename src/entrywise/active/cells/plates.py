@@ -2,7 +2,8 @@
 
 A robot runs one plate of 96 wells on one target. A step then asks for whole plates: the line whose best
 cells lower the variance most for their price, and in it the cells themselves, one after the other. Every
-well is paid by itself. Controls are measured on every plate and tell its effect; they are never bought cells.
+well is paid by itself: wells stay empty, up to half of a plate, where their money is better spent on another.
+Controls are measured on every plate and tell its effect; they are never bought cells.
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ from entrywise.queries import Batch, History
 from entrywise.types import Array, Indices
 
 FORMATS = ((8, 12), (16, 24), (32, 48))  # wells of usual plates, rows times columns
-KEYS = ("size", "per", "lines", "replicates", "controls")
+SMALLEST = 1e-300
+KEYS = ("size", "per", "lines", "replicates", "controls", "fill")
 
 
 @dataclass(frozen=True)
 class PlateFormat:
-    """What a plate holds: wells, lines, replicates of a cell, control cells."""
+    """What a plate holds: wells, lines, replicates of a cell, control cells, and the share that is filled at least."""
 
     size: int
     per: str = "col"
     lines: int = 1
     replicates: int = 1
     controls: tuple[tuple[int, int], ...] = ()
+    fill: float = 0.5
 
     @classmethod
     def of(cls, given: Mapping[str, Any], shape: tuple[int, int]) -> PlateFormat:
@@ -54,7 +57,10 @@ class PlateFormat:
         for i, j in controls:
             if not (0 <= i < shape[0] and 0 <= j < shape[1]):
                 raise ParameterError(f"control ({i}, {j}) must lie inside {shape}")
-        found = cls(per=per, controls=controls, **counts)
+        fill = given.get("fill", cls.fill)
+        if not isinstance(fill, int | float) or not 0 < fill <= 1:
+            raise ParameterError(f"fill of a plate must be above 0 and at most 1, got {fill!r}")
+        found = cls(per=per, controls=controls, fill=float(fill), **counts)
         if found.capacity < 1:
             raise ParameterError(
                 f"a plate of {found.size} wells holds {len(controls)} controls and no cell "
@@ -72,9 +78,13 @@ class PlateFormat:
         """Axis of the lines that a plate is about."""
         return 0 if self.per == "row" else 1
 
+    def control_cells(self, shape: tuple[int, int]) -> Indices:
+        """Return the controls as numbers of cells."""
+        return np.array([i * shape[1] + j for i, j in self.controls], np.int64)
+
     def cost(self, state: Purchase, plate: Plate) -> float:
         """Return what a plate costs, controls and replicates included."""
-        controls = np.array([i * state.shape[1] + j for i, j in self.controls], np.int64)
+        controls = self.control_cells(state.shape)
         cells = self.replicates * float(state.price_of(plate.cells).sum())
         return cells + float(state.price_of(controls).sum())
 
@@ -144,12 +154,18 @@ def room(state: Purchase, form: PlateFormat, money: float) -> tuple[int, float]:
     return (wells - len(form.controls)) // form.replicates, money / form.replicates
 
 
+def _least(form: PlateFormat, capacity: int) -> int:
+    """Return how many cells a plate holds at least."""
+    return max(1, math.ceil(form.fill * capacity))
+
+
 def balanced_plate(state: Purchase, form: PlateFormat, money: float) -> Plate | None:
     """Return a plate on the lines with the fewest cells, of the crossing lines with the fewest."""
     capacity, money = room(state, form, money)
     open_ = _open(state, money)
     if capacity < 1 or not open_.any():
         return None
+    capacity = _least(form, capacity)
     lines = _best_lines(form, open_, _emptiness(state, form), capacity)
     across = state.taken // state.shape[1] if form.axis else state.taken % state.shape[1]
     counts = np.bincount(across, minlength=state.shape[1 - form.axis]) + state.rng.random(
@@ -171,7 +187,7 @@ def gain_plate(
     open_ = _open(state, money)
     if capacity < 1 or not open_.any():
         return None
-    lines = _best_lines(form, open_, _line_values(state, form, gains, open_, capacity), 1)
+    lines, capacity = _lines_and_size(state, form, gains, open_, capacity)
     allowed = _within(open_, form, lines)
     free = np.flatnonzero(allowed)
     count = min(int(explore * capacity + state.rng.random()), len(free))
@@ -224,15 +240,34 @@ def _best_lines(
     return np.asarray(order[counts[order] > 0][: form.lines])
 
 
+def _lines_and_size(
+    state: Purchase, form: PlateFormat, gains: Gains, open_: NDArray[np.bool_], capacity: int
+) -> tuple[Indices, int]:
+    """Return the lines of the best plate and how many cells it is to hold.
+
+    It is filled when its last cells lower the variance as much for their price as the first of another plate.
+    """
+    few = _least(form, capacity)
+    first, cost = _line_values(state, form, gains, open_, few)
+    whole, bill = _line_values(state, form, gains, open_, capacity)
+    rate = first / cost
+    lines = _best_lines(form, open_, rate, 1)
+    others = np.delete(rate, lines)
+    more = float((whole - first)[lines].sum())
+    price = float((bill - cost)[lines].sum())
+    worth = price > 0 and more >= price * others.max(initial=0.0)
+    return lines, capacity if worth else few
+
+
 def _line_values(
     state: Purchase, form: PlateFormat, gains: Gains, open_: NDArray[np.bool_], capacity: int
-) -> Array:
-    """Return by how much a plate on each line would lower the variance, per price.
+) -> tuple[Array, Array]:
+    """Return by how much a plate on each line would lower the variance, and its price.
 
     The cells of a plate lie in one line: what each says of the lines that cross it adds up, what they
     say of the line itself is bounded by what there is to know of it.
     """
-    price = state.price(np.arange(state.shape[0]))
+    price = np.asarray(state.price(np.arange(state.shape[0])))
     by_row, by_col = gains.halves()
     own, cross = (by_col, by_row) if form.axis else (by_row, by_col)
     rate = np.where(open_, (own + cross) / price, -np.inf)
@@ -246,7 +281,7 @@ def _line_values(
         return np.asarray(np.where(good, np.take_along_axis(x, top, axis=0), 0.0).sum(axis=0))
 
     bounded = np.minimum(total(own), gains.line_variance(form.axis))
-    return np.asarray((total(cross) + bounded) / np.maximum(total(np.asarray(price)), 1e-300))
+    return total(cross) + bounded, np.maximum(total(price), SMALLEST)
 
 
 def without_plate_effects(facts: History) -> History:
@@ -271,7 +306,7 @@ def without_plate_effects(facts: History) -> History:
     freedom = max(len(at) - len(plates) - control.max(), 1)
     noise = float(rest @ rest) / freedom
     spread = float(np.mean(effect**2 - noise / counts))
-    shrink = max(spread, 0.0) / (max(spread, 0.0) + noise / counts + 1e-300)
+    shrink = max(spread, 0.0) / (max(spread, 0.0) + noise / counts + SMALLEST)
     of = np.searchsorted(plates, facts.plate)
     of = np.minimum(of, len(plates) - 1)
     moved = np.where(plates[of] == facts.plate, (shrink * effect)[of], 0.0)

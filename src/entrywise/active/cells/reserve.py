@@ -27,6 +27,12 @@ def uniform_of(seed: int, rows: Indices, cols: Indices) -> Array:
     return np.asarray((state >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
+def column_order(seed: int, count: int) -> Indices:
+    """Return columns in a random order of their own; columns that come later do not change the order of the others."""
+    columns = np.arange(count)
+    return np.argsort(uniform_of(seed, np.full(count, -1), columns), kind="stable")
+
+
 def _mixed(z: np.typing.NDArray[np.uint64]) -> np.typing.NDArray[np.uint64]:
     """Return the words scrambled (Steele, Lea, Flood 2014)."""
     z = z + np.uint64(0x9E3779B97F4A7C15)

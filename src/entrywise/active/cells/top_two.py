@@ -1,7 +1,8 @@
 """Which row has the largest mean: top-two Thompson sampling on the row means of a low-rank fit.
 
-Buying what completes the matrix best is the wrong way to find a winner. Here two candidates are drawn from the
-posterior of the row means, the leader and the best other one, and a cell of one of the two is bought.
+Buying what completes the matrix best is the wrong way to find a winner. Here two candidates are drawn from what is
+known of the row means, the leader and the best other one, and a cell of one of the two is bought. All rows read the
+columns in one random order, so their differences are paired and a winner can be named at any time.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ import numpy as np
 
 from entrywise.active.cells.calibration import calibrated, expected_error, fitted, row_means
 from entrywise.active.cells.purchase import PER_LINE, Purchase, see_purchase
-from entrywise.active.cells.reserve import missing_reserve
+from entrywise.active.cells.race import (
+    against_leader,
+    chances_of_best,
+    named_winner,
+    row_errors,
+)
+from entrywise.active.cells.reserve import column_order, missing_reserve
 from entrywise.exceptions import ParameterError
 from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Array, Indices, Seed, generator
 
-DRAWS = 2000  # of all row means, to tell how often each is best: two digits
 TRIES = 4  # pairs drawn a cell wanted: rows with nothing left to buy are drawn in vain
 DRAWN_AGAIN = 20  # draws for a challenger before the leader is left out by force
 
@@ -46,7 +52,9 @@ def top_two(
     prices : Prices, optional
     budget : float
     confidence : float, optional
-        Stop as soon as the leader is best with this posterior probability.
+        Stop as soon as a winner may be named: a wrong one is ever named with probability at most 1 - confidence,
+        however often one looks; see :func:`~entrywise.active.cells.race.named_winner`. Cells then go to the rows
+        that are least surely below the leader.
     rank : int, optional
         Components of the fit that fills in what was not bought.
     reserve : float
@@ -96,16 +104,22 @@ def best_row_step(
     cells, chance = missing_reserve(state, reserve, situation.seed)
     if len(cells):
         return state.batch(cells, "reserve", chance)
-    cells = _first_of_rows(state)
+    columns = column_order(situation.seed, state.shape[1])
+    cells = _first_of_rows(state, columns)
     if len(cells):
         return state.batch(cells, "start")
     fit, rounds = fitted(state, rank, situation.step), situation.step
     if not len(state.values):
         return _result(state, fit, rounds, "nothing could be bought")
     _, sure = winner(state, fit, np.random.default_rng(rounds))
-    if confidence is not None and sure >= confidence:
-        return _result(state, fit, rounds, f"a row is best with probability {sure:.2f}")
-    cells = challenge(state, fit, size or max(1, state.shape[0] // 2))
+    size = size or max(1, state.shape[0] // 2)
+    if confidence is None:
+        cells = challenge(state, fit, columns, size)
+    else:
+        table, horizon = _table(state, columns)
+        if named_winner(table, confidence, horizon, table.shape[1]) is not None:
+            return _result(state, fit, rounds, f"a winner is sure at {confidence:g}")
+        cells = _least_sure(state, columns, table, horizon, size)
     if not len(cells):
         return _result(state, fit, rounds, "the money left buys no further cell")
     i, j = np.divmod(cells, state.shape[1])
@@ -118,35 +132,70 @@ def best_row_step(
     )
 
 
+def standing(state: Purchase, fit: LowRank) -> tuple[Array, Array, Array]:
+    """Return mean, deviation and degrees of freedom of every row, from how far its own answers are off the fit, (m,)."""
+    mean, _ = row_means(fit, state.rows, state.cols, state.values)
+    off = state.values - fit.entries(state.rows, state.cols)
+    squares = off**2 + fit.variance(state.rows, state.cols)  # expected under the posterior
+    m, n = state.shape
+    cells = np.full(m, n) if state.available is None else state.available.sum(axis=1)
+    return mean, *row_errors(state.rows, squares, cells)
+
+
 def winner(state: Purchase, fit: LowRank, rng: np.random.Generator) -> tuple[int, float]:
-    """Return the row that is most often best under the posterior, and how often it is."""
-    mean, variance = row_means(fit, state.rows, state.cols, state.values)
-    draws = mean + np.sqrt(variance) * rng.standard_normal((DRAWS, len(mean)))
-    wins = np.bincount(draws.argmax(axis=1), minlength=len(mean))
-    return int(wins.argmax()), float(wins.max() / DRAWS)
+    """Return the row that is most probably the best, and that probability."""
+    chance = chances_of_best(*standing(state, fit), rng)
+    return int(chance.argmax()), float(chance.max())
 
 
-def _first_of_rows(state: Purchase) -> Indices:
-    """Return two cells of every row that has fewer, cheap ones where prices differ."""
+def _table(state: Purchase, columns: Indices) -> tuple[Array, float]:
+    """Return what was measured, columns in the common order, and how many pairs of two rows the budget buys."""
+    m, n = state.shape
+    table = np.full((m, n), np.nan)
+    table[state.rows, np.argsort(columns)[state.cols]] = state.values
+    a_pair = 2.0 * float(np.mean(state.price_of(state.rows * n + state.cols)))
+    return table, min(n, state.budget / a_pair)
+
+
+def _least_sure(
+    state: Purchase, columns: Indices, table: Array, horizon: float, size: int
+) -> Indices:
+    """Return cells of the rows that are least surely below the leader, and of the leader where it has no more than they."""
+    n = state.shape[1]
+    leader, evidence = against_leader(table, horizon, n)
+    counts = np.bincount(state.taken // n, minlength=len(table))
+    evidence[leader] = -np.inf if counts[leader] <= np.delete(counts, leader).max() else np.inf
+    left, chosen = state.left, list[int]()
+    for i in np.argsort(evidence, kind="stable"):
+        row = np.array([i])
+        open_ = state.is_open(row)[0] & (state.price(row)[0] <= left + 1e-9 * state.budget)
+        places = columns[open_[columns]]
+        if len(places):
+            chosen.append(int(i) * n + int(places[0]))
+            left -= float(state.price(row)[0][places[0]])
+        if len(chosen) >= size:
+            break
+    return np.array(chosen, np.int64)
+
+
+def _first_of_rows(state: Purchase, columns: Indices) -> Indices:
+    """Return the first cells of every row that has fewer than two, in the common order of columns."""
     m, n = state.shape
     counts = np.bincount(state.taken // n, minlength=m)
     cells = []
     for i in np.flatnonzero(counts < PER_LINE):
-        row = np.array([i])
-        places = np.flatnonzero(state.is_open(row)[0])
-        few = state.cheap(places, state.price(row)[0], PER_LINE - int(counts[i]))
-        cells += [int(i) * n + int(j) for j in few]
+        places = columns[state.is_open(np.array([i]))[0][columns]]
+        cells += [int(i) * n + int(j) for j in places[: PER_LINE - int(counts[i])]]
     picked = state.rng.permutation(np.array(cells, np.int64))
     return np.asarray(picked[np.cumsum(state.price_of(picked)) <= state.left])
 
 
-def challenge(state: Purchase, fit: LowRank, size: int) -> Indices:
-    """Return cells of leaders and challengers drawn from the posterior of the row means."""
+def challenge(state: Purchase, fit: LowRank, columns: Indices, size: int) -> Indices:
+    """Return cells of leaders and challengers drawn from what is known of the row means, columns in the common order."""
     m, n = state.shape
-    mean, variance = row_means(fit, state.rows, state.cols, state.values)
-    deviation = np.sqrt(variance)
+    mean, deviation, _ = standing(state, fit)
     left, chosen = state.left, list[int]()
-    # open cells of a row in random order, and its prices
+    # open cells of a row, the next one last, and its prices
     rows: dict[int, tuple[list[int], Array]] = {}
     closed = np.zeros(m, bool)
     for _ in range(TRIES * size):
@@ -156,7 +205,7 @@ def challenge(state: Purchase, fit: LowRank, size: int) -> Indices:
         i = leader if state.rng.random() < 0.5 else challenger
         if i not in rows:
             row = np.array([i])
-            places = state.rng.permutation(np.flatnonzero(state.is_open(row)[0]))
+            places = columns[state.is_open(row)[0][columns]][::-1]
             rows[i] = places.tolist(), state.price(row)[0]
         places_left, price = rows[i]
         while places_left and price[places_left[-1]] > left + 1e-9 * state.budget:
@@ -193,9 +242,10 @@ def _result(state: Purchase, fit: LowRank, rounds: int, reason: str) -> LowRank:
         return replace(found, report={**found.report, "best": None, "confidence": 0.0})
     best, sure = winner(state, fit, np.random.default_rng(rounds))
     promise = Certificate(
-        "posterior probability that the best row is named",
+        "probability that the best row is named",
         sure,
-        ("the low-rank model holds", "rows are judged on these columns"),
+        ("errors of rows are independent beside what columns share",),
+        ("rows are measured on columns in one random order",),
     )
     return replace(
         found,

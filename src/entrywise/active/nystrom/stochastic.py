@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from entrywise.active.pairs.tally import Tally, pull, pulls_for, share_out, spread
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.linalg.psdfit import design, fit_psd, spectral_start
-from entrywise.queries import Asking, Checkpoint, Prices, plan
+from entrywise.queries import Asking, Checkpoint, History, Prices, plan
 from entrywise.results import PSDFactor
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -29,7 +29,7 @@ DROPPED = 1.5  # eigenvalues of W below so many standard deviations of its noise
 FAINT = 1e-3  # rows of the design with less than this share of the largest weight are not measured
 
 
-@plan(symmetric=True, fresh=True, tolerates_failed=True)
+@plan(symmetric=True, fresh=True, tolerates_failed=True, history=True)
 def stochastic_nystrom(
     n: int,
     prices: Prices | None = None,
@@ -40,6 +40,7 @@ def stochastic_nystrom(
     ask_diagonal: bool = True,
     rng: Seed = None,
     resume: Checkpoint | None = None,
+    history: History | None = None,
 ) -> Asking[PSDFactor]:
     r"""Complete an unknown PSD matrix :math:`L` from noisy answers, each asked as often as it is worth.
 
@@ -99,7 +100,7 @@ def stochastic_nystrom(
     """
     refuse(n, rank, noise, "stochastic_nystrom")
     draws = generator(rng) if resume is None else resume.generator()
-    state = State(n, rank, noise, ask_diagonal, draws)
+    state = State(n, rank, noise, ask_diagonal, draws, history)
     if resume is not None:
         state.restore(resume.arrays)
     total = pulls_for(n, prices, budget, True, "stochastic_nystrom")
@@ -117,11 +118,18 @@ class State:
     """Where a search stands: what was answered, the columns chosen, the phase."""
 
     def __init__(
-        self, n: int, rank: int, noise: float | None, diagonal: bool, rng: np.random.Generator
+        self,
+        n: int,
+        rank: int,
+        noise: float | None,
+        diagonal: bool,
+        rng: np.random.Generator,
+        history: History | None = None,
+        success: bool = False,
     ) -> None:
         self.n, self.rank = n, min(rank, n)
         self.noise, self.diagonal, self.rng = noise, diagonal, rng
-        self.tally = Tally(n, bounded=noise is None)
+        self.tally = Tally(n, bounded=noise is None, history=history, success=success)
         self.phase = 0
         self.pivots = np.zeros(0, np.int64)
 

@@ -17,7 +17,7 @@ from entrywise.active.pairs.tally import (
     pulls_for,
 )
 from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.queries import Asking, Checkpoint, Prices, plan
+from entrywise.queries import Asking, Checkpoint, History, Prices, plan
 from entrywise.results import Certificate
 from entrywise.types import Seed, generator
 
@@ -36,8 +36,9 @@ class Race:
         diagonal: bool,
         rng: np.random.Generator,
         resume: Checkpoint | None,
+        history: History | None,
     ) -> None:
-        self.tally, self.total = Tally(n, bounded=True), total
+        self.tally, self.total = Tally(n, bounded=True, history=history), total
         if resume is None:
             self.rng, self.done = rng, 0
             self.rows, self.cols = every_or_some(total, n, diagonal, rng)
@@ -71,7 +72,7 @@ class Race:
         return int(self.rows[0]), int(self.cols[0])
 
 
-@plan(symmetric=True, fresh=True, tolerates_failed=True)
+@plan(symmetric=True, fresh=True, tolerates_failed=True, history=True)
 def successive_elimination(
     n: int,
     prices: Prices | None = None,
@@ -81,6 +82,7 @@ def successive_elimination(
     diagonal: bool = False,
     rng: Seed = None,
     resume: Checkpoint | None = None,
+    history: History | None = None,
 ) -> Asking[BestPair]:
     r"""Find the smallest entry of a symmetric matrix, dropping pairs that are worse for certain.
 
@@ -116,7 +118,7 @@ def successive_elimination(
     total = pulls_for(n, prices, budget, diagonal, "successive_elimination")
     _refuse_delta(delta, "successive_elimination")
     arms = count_pairs(n, diagonal)
-    race = Race(n, total, diagonal, generator(rng), resume)  # 1
+    race = Race(n, total, diagonal, generator(rng), resume, history)  # 1
     status, proved = "finished", False
     try:
         while len(race.rows) > 1:
@@ -158,7 +160,7 @@ def _drop_worse(race: Race, arms: int, delta: float) -> None:
     race.rows, race.cols = race.rows[keep], race.cols[keep]
 
 
-@plan(symmetric=True, fresh=True, tolerates_failed=True)
+@plan(symmetric=True, fresh=True, tolerates_failed=True, history=True)
 def median_elimination(
     n: int,
     prices: Prices | None = None,
@@ -169,6 +171,7 @@ def median_elimination(
     diagonal: bool = False,
     rng: Seed = None,
     resume: Checkpoint | None = None,
+    history: History | None = None,
 ) -> Asking[BestPair]:
     r"""Find a pair within `epsilon` of the smallest entry, dropping the worse half again and again.
 
@@ -209,7 +212,7 @@ def median_elimination(
         raise ParameterError(
             f"epsilon of median_elimination must be in {LEAST:g}..{1 / LEAST:g}, got {epsilon}"
         )
-    race = Race(n, total, diagonal, generator(rng), resume)  # 1
+    race = Race(n, total, diagonal, generator(rng), resume, history)  # 1
     status, whole = "finished", len(race.rows) == arms or race.done > 0
     try:
         while len(race.rows) > 1:  # 5

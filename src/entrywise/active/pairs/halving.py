@@ -20,11 +20,11 @@ from entrywise.active.pairs.tally import (
     pulls_for,
 )
 from entrywise.exceptions import Exhausted
-from entrywise.queries import Asking, Checkpoint, Prices, plan
+from entrywise.queries import Asking, Checkpoint, History, Prices, plan
 from entrywise.types import Array, Indices, Seed, generator
 
 
-@plan(symmetric=True, fresh=True, tolerates_failed=True)
+@plan(symmetric=True, fresh=True, tolerates_failed=True, history=True)
 def sequential_halving(
     n: int,
     prices: Prices | None = None,
@@ -33,6 +33,7 @@ def sequential_halving(
     diagonal: bool = False,
     rng: Seed = None,
     resume: Checkpoint | None = None,
+    history: History | None = None,
 ) -> Asking[BestPair]:
     r"""Find the smallest entry of a symmetric matrix by halving over all pairs, no structure assumed.
 
@@ -68,7 +69,7 @@ def sequential_halving(
     """
     total = pulls_for(n, prices, budget, diagonal, "sequential_halving")
     draws = generator(rng) if resume is None else resume.generator()
-    tally, arms = Tally(n), count_pairs(n, diagonal)
+    tally, arms = Tally(n, history=history), count_pairs(n, diagonal)
     if resume is None:
         rows, cols = every_or_some(arms_for(total, arms), n, diagonal, draws)  # 1
         rounds = rounds_for(len(rows))

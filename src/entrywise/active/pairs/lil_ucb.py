@@ -16,14 +16,14 @@ from entrywise.active.pairs.tally import (
     pulls_for,
 )
 from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.queries import Asking, Checkpoint, Prices, plan
+from entrywise.queries import Asking, Checkpoint, History, Prices, plan
 from entrywise.types import Array, Seed, generator
 
 STEPS = 500  # batches that the budget is pulled in
 CHECKPOINTS = 20  # places to resume
 
 
-@plan(symmetric=True, fresh=True, tolerates_failed=True)
+@plan(symmetric=True, fresh=True, tolerates_failed=True, history=True)
 def lil_ucb(
     n: int,
     prices: Prices | None = None,
@@ -36,6 +36,7 @@ def lil_ucb(
     diagonal: bool = False,
     rng: Seed = None,
     resume: Checkpoint | None = None,
+    history: History | None = None,
 ) -> Asking[BestPair]:
     r"""Find the smallest entry of a symmetric matrix by pulling where the confidence bound is lowest.
 
@@ -85,13 +86,13 @@ def lil_ucb(
     if not (np.isfinite(noise) and noise > 0) or (batch is not None and batch < 1):
         raise ParameterError(f"noise must be above 0 and batch at least 1, got {noise} and {batch}")
     draws = generator(rng) if resume is None else resume.generator()
-    tally, arms = Tally(n), count_pairs(n, diagonal)
+    tally, arms = Tally(n, history=history), count_pairs(n, diagonal)
     eps, beta, lam = (0.0, 0.5, 1.0 + 10.0 / arms) if heuristic else (0.01, 1.0, 9.0)
     width = (1.0 + beta) * (1.0 + math.sqrt(eps)) * noise * math.sqrt(2.0 * (1.0 + eps))
     at_once = max(1, total // STEPS) if batch is None else batch
     if resume is None:
         rows, cols = every_or_some(total, n, diagonal, draws)
-        T, S = np.zeros(len(rows)), np.zeros(len(rows))
+        T, S = tally.look(rows, cols)
     else:
         tally.restore(resume.arrays)
         rows, cols = resume.arrays["rows"], resume.arrays["cols"]
@@ -99,8 +100,9 @@ def lil_ucb(
     status = "finished"
     kept = tally.asked
     try:
-        if tally.asked == 0 and total:  # 1  every arm once
-            yield from pull(tally, rows, cols, np.ones(len(rows), np.int64))
+        new = np.flatnonzero(T == 0)
+        if tally.asked == 0 and total and len(new):  # 1  every arm once
+            yield from pull(tally, rows[new], cols[new], np.ones(len(new), np.int64))
             T, S = tally.look(rows, cols)
         while tally.asked < total and T.max() < 1.0 + lam * (T.sum() - T.max()):  # 2
             if tally.asked - kept >= max(1, total // CHECKPOINTS):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.exceptions import AnswerError, ParameterError
-from entrywise.queries import Asking, Batch, Prices
+from entrywise.queries import Asking, Batch, History, Prices
 from entrywise.results import PSDFactor, Result
 from entrywise.types import Array, Indices
 
@@ -52,19 +52,27 @@ class BestPair(Result):
 class Tally:
     """Counts and sums of the answers to each entry of a symmetric matrix, sorted by entry.
 
+    Answers of a `history` are in it from the start, with `success` as one minus each.
+
     >>> tally = Tally(4)
     >>> tally.add(np.array([0, 2, 2]), np.array([1, 0, 0]), np.array([1.0, 0.0, 1.0]))
     >>> tally.look(np.array([0, 0]), np.array([2, 3]))
     (array([2., 0.]), array([1., 0.]))
     """
 
-    def __init__(self, n: int, bounded: bool = False) -> None:
+    def __init__(
+        self, n: int, bounded: bool = False, history: History | None = None, success: bool = False
+    ) -> None:
         self.n = n
         self.bounded = bounded
-        self.asked = 0
         self.keys = np.zeros(0, np.int64)
         self.counts = np.zeros(0)
         self.sums = np.zeros(0)
+        self.asked = 0
+        if history is not None:
+            values = 1.0 - history.values if success else history.values
+            self.add(history.rows, history.cols, values)
+        self.asked = 0  # what was there before is not counted: the budget is for what comes
 
     def add(self, rows: Indices, cols: Indices, answers: Array) -> None:
         """Take answers in; NaN (a failed measurement) counts as asked and nothing else."""

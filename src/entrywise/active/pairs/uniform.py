@@ -5,11 +5,11 @@ from __future__ import annotations
 from entrywise.active.pairs.halving import ranked
 from entrywise.active.pairs.tally import BestPair, Tally, finish, pulls_for, spread
 from entrywise.exceptions import Exhausted
-from entrywise.queries import Asking, Prices, plan
+from entrywise.queries import Asking, History, Prices, plan
 from entrywise.types import Seed, generator
 
 
-@plan(symmetric=True, fresh=True, tolerates_failed=True)
+@plan(symmetric=True, fresh=True, tolerates_failed=True, history=True)
 def uniform_pairs(
     n: int,
     prices: Prices | None = None,
@@ -17,6 +17,7 @@ def uniform_pairs(
     budget: float,
     diagonal: bool = False,
     rng: Seed = None,
+    history: History | None = None,
 ) -> Asking[BestPair]:
     """Find the smallest entry of a symmetric matrix by measuring all pairs equally often (Naive).
 
@@ -39,7 +40,7 @@ def uniform_pairs(
     """
     total = pulls_for(n, prices, budget, diagonal, "uniform_pairs")
     draws = generator(rng)
-    tally = Tally(n)
+    tally = Tally(n, history=history)
     status = "finished"
     try:
         yield from spread(tally, total, diagonal, draws)

@@ -58,14 +58,16 @@ def entry_pilot(
 
     Not where that would cost one of the columns that were asked for, or of all columns where all can be paid.
     """
-    m, n = problem.m, problem.n
+    n = problem.n
     times = 2 if held.setting.entry_noise is None else 1
     count = _pilot_size(held, problem, times)
-    if not count or _costs_a_column(held, problem, columns, times * count):
+    there = len(held.seen("entry")[2])  # known before the plan began
+    if not there and (not count or _costs_a_column(held, problem, columns, times * count)):
         return problem
-    at = rng.choice(m * n, count, replace=False)
-    rows, cols = np.divmod(np.repeat(at, times), n)
-    yield from ask(held, Batch.entries(rows, cols))
+    if times * count > there:
+        at = _unseen(held, problem, count, rng)
+        rows, cols = np.divmod(np.repeat(at, times), n)
+        yield from ask(held, Batch.entries(rows, cols))
     variance, differences = held.repeats("entry")
     if differences:
         problem = replace(problem, entry_variance=variance)
@@ -74,6 +76,15 @@ def entry_pilot(
     if len(values) > 1:
         signal = float(np.var(values, ddof=1)) - problem.entry_variance
     return replace(problem, signal=signal) if signal > 0 else problem
+
+
+def _unseen(held: Holdings, problem: Problem, count: int, rng: np.random.Generator) -> Indices:
+    """Return so many cells at random of which nothing is known."""
+    rows, cols, _ = held.seen("entry")
+    if not len(rows):
+        return rng.choice(problem.m * problem.n, count, replace=False)
+    free = np.setdiff1d(np.arange(problem.m * problem.n), rows * problem.n + cols)
+    return rng.choice(free, min(count, len(free)), replace=False)
 
 
 def _pilot_size(held: Holdings, problem: Problem, times: int) -> int:
@@ -268,7 +279,7 @@ def _next_columns(held: Holdings, order: Indices, wanted: int) -> Indices:
     """Return the columns to buy now; the first time with repeats where their noise is unknown."""
     setting = held.setting
     d = len(held.columns)
-    new = order[d : min(wanted, setting.n)]
+    new = order[~np.isin(order, held.columns)][: max(min(wanted, setting.n) - d, 0)]
     if setting.column_noise is None and d == 0 and len(new) > 1:
         repeats = min(len(new) - 1, math.ceil(DIFFERENCES / setting.m))
         new = np.concatenate([new[:repeats], new])

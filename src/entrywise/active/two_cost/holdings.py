@@ -11,7 +11,7 @@ from entrywise.active.two_cost.setting import TwoCost, filled
 from entrywise.exceptions import AnswerError
 from entrywise.linalg.units import LARGEST, SMALLEST
 from entrywise.observations import Observations
-from entrywise.queries import Batch
+from entrywise.queries import Batch, History
 from entrywise.types import Array, Indices
 
 NOISELESS = 1e-14  # variance over the mean square of the answers that even exact ones are given
@@ -48,6 +48,19 @@ class Holdings:
         if batch.mode == "column":
             self.bought += len(batch) // self.setting.m
             self.columns += [j for j in dict.fromkeys(batch.cols.tolist()) if j not in self.columns]
+
+    def recall(self, history: History) -> None:
+        """Keep what was known or told before: entries, and columns whole, where cells are missing as failed ones."""
+        good = history[~history.failed]
+        cells = good[good.mode == "entry"]
+        if len(cells):
+            self.take(Batch(cells.rows, cells.cols), cells.values)
+        columns = good[good.mode == "column"]
+        for j in dict.fromkeys(columns.cols.tolist()):
+            here = columns[columns.cols == j]
+            answers = np.full(self.setting.m, np.nan)
+            answers[here.rows] = here.values
+            self.take(Batch.whole_columns([j], self.setting.m), answers)
 
     def _ordinary(self, rows: Indices, cols: Indices, values: Array) -> Array:
         """Return the answers, or refuse those whose variance would leave floating point.

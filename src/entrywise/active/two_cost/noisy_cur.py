@@ -21,12 +21,12 @@ from entrywise.active.two_cost.holdings import Holdings
 from entrywise.active.two_cost.risk import Problem, problem_before, problem_from_columns
 from entrywise.active.two_cost.setting import Noise, TwoCost, affordable, read_two_cost
 from entrywise.exceptions import Exhausted, ParameterError
-from entrywise.queries import Asking, Prices, plan
+from entrywise.queries import Asking, History, Prices, plan
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Seed, generator
 
 
-@plan(tolerates_failed=True)
+@plan(tolerates_failed=True, history=True)
 def noisy_cur(
     shape: tuple[int, int],
     prices: Prices,
@@ -36,6 +36,7 @@ def noisy_cur(
     columns: int | None = None,
     rank: int | None = None,
     rng: Seed = None,
+    history: History | None = None,
 ) -> Asking[LowRank]:
     r"""Complete a matrix from noisy columns and precise entries, one budget split between them.
 
@@ -105,6 +106,8 @@ def noisy_cur(
     held = Holdings(setting, money=float(budget))
     problem = problem_before(setting, rank)
     exact_ones = setting.column_noise == 0.0 and setting.entry_noise == 0.0
+    if history is not None and not exact_ones:  # exact answers are found again in memory
+        held.recall(history)
     try:
         if exact_ones and columns is None:
             solved = yield from exact(held, rank, draws)

@@ -55,16 +55,38 @@ def choose(
             begin = fulls[0] if alike else vote.q
             fulls += [fit_full(answers, begin, shares=f, tol=COARSE) for f in free[1:]]
     fits = [[vote], coins, fulls]
+    found = _race(answers, fits, rank_one)
+    if not keeps_names(found):
+        found = _race(answers, [[vote], coins, []], rank_one)
+    every = [f for kind in fits for f in kind]
+    return found, {f.name: float(f.evidence) for f in sorted(every, key=_evidence)}
+
+
+def _race(answers: CrowdAnswers, fits: list[list[CrowdFit]], rank_one: Array | None) -> CrowdFit:
+    """Return the model that the evidence asks for, converged, and from the better of two starts."""
+    n = len(answers.items)
     found, slack = _decide(fits, n)
     if slack < CLOSE * n:
-        fits = [[polish(answers, f) for f in kind] for kind in fits]
+        fits[:] = [[polish(answers, f) for f in kind] for kind in fits]
         found, _ = _decide(fits, n)
     else:
         found = polish(answers, found)
     if rank_one is not None and found.model != "vote":
         found = refit(answers, found, rank_one)
-    every = [f for kind in fits for f in kind]
-    return found, {f.name: float(f.evidence) for f in sorted(every, key=_evidence)}
+    return found
+
+
+def keeps_names(found: CrowdFit) -> bool:
+    """Whether an answer is likeliest, in the crowd as a whole, where it is true.
+
+    Confusion matrices explain answers as well with two classes exchanged, and at times better: where two are hard to tell
+    apart and the most doubtful items were asked most.
+    """
+    if found.coin:
+        return True
+    pooled = found.counts.sum(axis=0) + 1e-9  # (answer, truth)
+    chance = pooled / pooled.sum(axis=0)
+    return bool(np.all(chance.argmax(axis=1) == np.arange(len(chance))))
 
 
 def _decide(fits: list[list[CrowdFit]], n: int) -> tuple[CrowdFit, float]:
@@ -99,7 +121,7 @@ def polish(answers: CrowdAnswers, found: CrowdFit) -> CrowdFit:
 
 
 def refit(answers: CrowdAnswers, found: CrowdFit, start: Array) -> CrowdFit:
-    """CrowdFit the same model from another start too, and keep the higher evidence.
+    """Fit the same model from another start too, and keep the higher evidence.
 
     Turning all workers of a neighbourhood upside down explains their answers as well as before; so the other
     start must not part from the vote by more than `FINE` of the answers. Where it leads to the same place it is left.

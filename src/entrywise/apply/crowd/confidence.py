@@ -65,7 +65,7 @@ def tempered(answers: CrowdAnswers, q: Array, power: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ConfidenceReading:
     """How a posterior is to be read: to a power, and with a share of items that fool the crowd.
 
     .. math:: q'_c = (1 - \\epsilon)\\, q_c^b / \\textstyle\\sum q^b + \\epsilon / k
@@ -105,7 +105,7 @@ def gold_places(answers: CrowdAnswers, gold: Mapping[Any, Any]) -> tuple[Indices
     return np.array([place[item] for item in known], np.int64), np.array(truth, np.int64)
 
 
-def read_gold(q: Array, best: Indices, right: NDArray[np.bool_]) -> Reading:
+def read_gold(q: Array, best: Indices, right: NDArray[np.bool_]) -> ConfidenceReading:
     r"""Return the likeliest reading of posteriors `q` of gold items whose label `best` was right or not.
 
     The power is taken near 1, the share of items that fool the crowd near the usual one: 40 items move them only as far as
@@ -116,14 +116,14 @@ def read_gold(q: Array, best: Indices, right: NDArray[np.bool_]) -> Reading:
     at = np.arange(len(q)), best
 
     def loss(x: Array) -> float:
-        reading = Reading(float(np.exp(x[0])), float(1.0 / (1.0 + np.exp(-x[1]))))
+        reading = ConfidenceReading(float(np.exp(x[0])), float(1.0 / (1.0 + np.exp(-x[1]))))
         p = np.clip(reading.of(q)[at], CERTAIN, 1.0 - CERTAIN)
         off = np.array([x[0] / TURN, (x[1] - usual) / SHIFT])
         return float(-np.log(np.where(right, p, 1.0 - p)).sum() + 0.5 * off @ off)
 
     usual = np.log(FOOLED / (1.0 - FOOLED))
     x = minimize(loss, np.array([0.0, usual]), method="Nelder-Mead").x
-    return Reading(float(np.exp(x[0])), float(1.0 / (1.0 + np.exp(-x[1]))))
+    return ConfidenceReading(float(np.exp(x[0])), float(1.0 / (1.0 + np.exp(-x[1]))))
 
 
 def wrong_labels(sure: Array, right: NDArray[np.bool_], all_sure: Array) -> WrongLabels:

@@ -13,7 +13,7 @@ from entrywise.apply.crowd.agreement import SHRINK, Skills, rank_one_skills
 from entrywise.apply.crowd.answers import CrowdAnswers, Repeats
 from entrywise.apply.crowd.choice import TABLE_LIMIT, choose, refit
 from entrywise.apply.crowd.confidence import (
-    Reading,
+    ConfidenceReading,
     WrongLabels,
     gold_places,
     leave_out,
@@ -170,7 +170,7 @@ def _consensus(
     best = data.likeliest(fit.q)
     items = np.arange(len(best))
     firm = tempered(data, fit.q, power)
-    q = Reading().of(firm)
+    q = ConfidenceReading().of(firm)
     confidence = _trusted(data, rank_one, q[items, best])
     report = {"evidence": evidence, "temper": power}
     if checked is not None:

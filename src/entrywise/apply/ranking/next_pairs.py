@@ -64,7 +64,7 @@ def next_pairs(found: Ranking, limit: int = 50, *, goal: Goal = "all") -> NextPa
     >>> found = rank(["a", "a", "b", "c"], ["b", "b", "c", "d"])
     >>> first, second, chance, gain = next_pairs(found, 1)
     >>> sorted([str(first[0]), str(second[0])])
-    ['c', 'd']
+    ['b', 'd']
     """
     n = len(found.items)
     if limit < 1:

@@ -6,11 +6,13 @@ one transaction.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
 
+from entrywise.methods import renamed
 from entrywise.study.legacy import converted
 from entrywise.study.plans import streams
 
@@ -29,10 +31,11 @@ _INDEXES = (
 def upgrade() -> None:
     """Read the old rows, make the new tables, write the rows again."""
     bind = op.get_bind()
-    kept = [
-        (study["id"], converted(study, _tables(bind, study["id"]), streams(study["plan"])))
-        for study in _rows(bind, "SELECT * FROM studies ORDER BY id")
-    ]
+    kept = []
+    for study in _rows(bind, "SELECT * FROM studies ORDER BY id"):
+        plan, params = renamed(study["plan"], json.loads(study["params"]))
+        now = study | {"plan": plan, "params": json.dumps(params)}
+        kept.append((study["id"], converted(now, _tables(bind, study["id"]), streams(plan))))
     for name, table in _INDEXES:
         op.drop_index(name, table)
     for name in (*_OLD, "checkpoints", "studies"):

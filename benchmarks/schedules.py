@@ -1,0 +1,65 @@
+"""Random schedules of people, latencies, lapses, kills and changes: no law of studies is broken.
+
+Bars: thousands of schedules on SQLite and hundreds on PostgreSQL (``--count``), 0 laws broken. Seeds are printed where
+one is; ``--first`` plays on from another seed. ``--quick``: 20 and 10.
+"""
+
+from __future__ import annotations
+
+import argparse
+import traceback
+from collections import Counter
+
+from _shared import Bars, show
+from entrywise.checks.postgres import server
+from entrywise.study.schedules import KINDS, schedule
+
+
+def play_all(url: str, kind: str, seeds: range) -> tuple[Counter[str], list[int]]:
+    """Return what happened in all schedules, and the seeds of those that broke a law."""
+    happened: Counter[str] = Counter()
+    broken = []
+    for seed in seeds:
+        try:
+            happened.update(schedule(url, f"{kind}-{seed}", seed, kind))
+        except Exception:
+            broken.append(seed)
+            print(f"seed {seed} of {kind} on {url}:\n{traceback.format_exc()}", flush=True)
+    return happened, broken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--count", type=int, default=1000, help="schedules of each kind on SQLite")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    options = parser.parse_args()
+    count = 20 if options.quick else options.count
+    rows, broken = [], 0
+    with server() as postgres:
+        for title, url, share in (("sqlite", "sqlite://", 1), ("postgresql", postgres, 0.2)):
+            for kind in KINDS:
+                some = max(10, round(share * count))
+                found, bad = play_all(url, kind, range(options.first, options.first + some))
+                broken += len(bad)
+                words = [found[k] for k in ("ask", "tell", "change", "epochs", "kill")]
+                rows.append((title, kind, some, *words, len(bad)))
+    head = (
+        "database",
+        "kind",
+        "schedules",
+        "asks",
+        "tells",
+        "changes",
+        "epochs",
+        "kills",
+        "broken",
+    )
+    show("random schedules", head, rows)
+    bars = Bars()
+    bars.at_most("schedules that broke a law", broken, 0)
+    bars.end()
+
+
+if __name__ == "__main__":
+    main()

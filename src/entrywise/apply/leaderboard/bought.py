@@ -1,0 +1,126 @@
+"""What was bought of a board, and what was known of it beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entrywise.exceptions import DataError
+from entrywise.observations import Observations
+from entrywise.run import Run
+from entrywise.types import Array, Indices
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Bought:
+    """Cells of a board, in order: the arm that wanted each, its probability, its price, and whether it was known before.
+
+    ``available`` says which cells exist, shape (m, n), all when None: the score of a row is its mean over these.
+    ``len()`` counts what was bought, not what was known.
+    """
+
+    shape: tuple[int, int]
+    rows: Indices
+    cols: Indices
+    values: Array
+    arms: NDArray[np.str_]
+    probability: Array
+    price: Array
+    known: Mask = field(default=None)  # type: ignore[assignment]
+    available: Mask | None = None
+
+    def __post_init__(self) -> None:
+        if self.known is None:
+            object.__setattr__(self, "known", np.zeros(len(self.values), bool))
+
+    @classmethod
+    def from_run(cls, run: Run) -> Bought:
+        """Return what a run bought and was told beforehand; failed measurements are left out."""
+        shape, facts = run.plan.shape, run.history + run.facts
+        if shape is None or shape[0] is None or not len(facts):
+            raise DataError(
+                "a leaderboard needs a run over an m x n matrix that has bought something; play it first"
+            )
+        good = facts[~facts.failed & (facts.arm != "control")]
+        return cls(
+            (shape[0], shape[1]),
+            good.rows,
+            good.cols,
+            good.values,
+            good.arm,
+            np.where(np.isnan(good.probability), 1.0, good.probability),
+            np.where(np.isnan(good.price), 0.0, good.price),
+            good.known,
+            _mask(run.plan.params.get("available")),
+        )
+
+    @classmethod
+    def from_log(
+        cls,
+        shape: tuple[int, int],
+        lines: Iterable[Mapping[str, Any]],
+        index: Any,
+        available: Any = None,
+    ) -> Bought:
+        """Return what the log of a study says was bought or known; ``index(row, col)`` turns its labels into numbers."""
+        there = [x for x in lines if x["what"] in ("told", "known") and not x["failed"]]
+        known = np.array([x["what"] == "known" for x in there], bool)
+        if not len(there) or known.all():
+            raise DataError("nothing was bought yet; ask, measure and tell first")
+        at = np.array([index(x["row"], x["col"]) for x in there], np.int64).reshape(-1, 2)
+        chance = np.array([x["probability"] or np.nan for x in there], np.float64)
+        price = np.array([x["price"] or 0.0 for x in there], np.float64)
+        return cls(
+            shape,
+            at[:, 0],
+            at[:, 1],
+            np.array([x["value"] for x in there], np.float64),
+            np.array([x["arm"] or "" for x in there]),
+            np.where(np.isnan(chance), 1.0, chance),
+            np.where(known, 0.0, price),
+            known,
+            _mask(available),
+        )
+
+    @classmethod
+    def from_table(cls, table: Observations) -> Bought:
+        """Return a partly filled table as if each of its cells had been bought at price 1."""
+        count = len(table)
+        return cls(
+            table.shape,
+            table.rows,
+            table.cols,
+            table.values,
+            np.full(count, "table"),
+            np.ones(count),
+            np.ones(count),
+        )
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(~self.known))
+
+    @property
+    def spent(self) -> float:
+        """What was paid."""
+        return float(self.price[~self.known].sum())
+
+    @property
+    def there(self) -> Mask:
+        """Which cells exist, shape (m, n)."""
+        return np.ones(self.shape, bool) if self.available is None else self.available
+
+    def observations(self, which: Any = slice(None)) -> Observations:
+        """Return (some of) what was bought and known as observations, an entry listed twice by its mean."""
+        return Observations.from_triplets(
+            self.rows[which], self.cols[which], self.values[which], self.shape, duplicates="mean"
+        )
+
+
+def _mask(available: Any) -> Mask | None:
+    return None if available is None else np.asarray(available, bool)

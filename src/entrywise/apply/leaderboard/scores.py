@@ -1,0 +1,352 @@
+"""The score of every row with an interval: bought cells as they are, the others by the fit.
+
+The interval asks what was bought to foretell itself: cells are left out by fifths, the rest is fitted, and the errors on
+those left out say how large a row's errors are. Its width is that of a design-based estimate, which adds the mean of
+the errors to the predictions; the scores themselves are the fit's, whose errors are smaller. Measured, not proved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from entrywise import fragments
+from entrywise.active.cells.designs import chances
+from entrywise.apply.leaderboard.bought import Bought
+from entrywise.apply.leaderboard.new_rows import against_history
+from entrywise.apply.leaderboard.order import Differences, Order, Promise, order, paired, unpaired
+from entrywise.exceptions import ParameterError
+from entrywise.linalg.shrinkage import shrunk_variances
+from entrywise.observations import Observations
+from entrywise.passive.low_rank import low_rank
+from entrywise.queries import Prices
+from entrywise.results import LowRank
+from entrywise.types import Array, Indices
+
+Mask = NDArray[np.bool_]
+
+FOLDS = 5  # fits to learn a row's errors from; ten were no better
+PRICE_GROUPS = 10  # of equal size, within which residuals count as alike
+FEW = 5  # cells on which a score rests too lightly to be called more than a guess
+BLOCK = 1 << 20  # cells completed at once
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The mean of each row over its columns, with an interval, a tier, and the places it may take.
+
+    ``deviation`` and ``freedom`` belong to the mean; ``cells`` counts what each row's score rests on, ``spent`` what it
+    cost; ``apart`` are the differences between rows, ``told`` which of them are sure; ``how`` says in words how the
+    intervals were made.
+    """
+
+    mean: Array
+    low: Array
+    high: Array
+    deviation: Array
+    freedom: Array
+    cells: Indices
+    spent: Array
+    apart: Differences
+    told: Order
+    how: str
+
+    @property
+    def order(self) -> Indices:
+        """Rows from the best to the worst."""
+        return np.argsort(-self.mean, kind="stable")
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the rows from the best to the worst, with intervals and places."""
+        lines = [
+            (
+                int(i),
+                float(self.mean[i]),
+                float(self.low[i]),
+                float(self.high[i]),
+                f"{self.best_place[i]}-{self.worst_place[i]}",
+            )
+            for i in self.order
+        ]
+        return fragments.table(("row", "score", "low", "high", "place"), lines)
+
+    @property
+    def tier(self) -> Indices:
+        """Tier of each row, from 1; see :attr:`Order.tier`."""
+        return self.told.tier
+
+    @property
+    def best_place(self) -> Indices:
+        """The best place that each row may take, from 1."""
+        return self.told.best_place
+
+    @property
+    def worst_place(self) -> Indices:
+        """The worst place that each row may take."""
+        return self.told.worst_place
+
+    @property
+    def light(self) -> Mask:
+        """Rows whose score rests on fewer than five cells."""
+        return np.asarray(self.cells < FEW)
+
+
+def scores(
+    fit: LowRank | None,
+    bought: Bought,
+    level: float = 0.9,
+    prices: Prices | None = None,
+    *,
+    bounds: tuple[float, float] | None = None,
+    promise: Promise = "pairs",
+    rng: int = 0,
+) -> Scores:
+    r"""Return the score of every row: its mean over all columns, bought cells as they are, the others by the fit.
+
+    .. math:: s_i \pm t_{d_i + d_0} \sqrt{v_i (1/k_i - 1/n_i)}
+
+    with :math:`v_i` the mean square of errors on cells left out by fifths, shrunk over rows (:math:`d_0` degrees
+    of freedom from the others). Where prices differ within rows cells were drawn with unequal chances
+    :math:`\pi_{ij}`; the root is then over :math:`\sum_j (1/\pi_{ij} - 1) v_{ij} / n_i^2`, :math:`v_{ij}` the mean square
+    of cells as dear, times the row's own factor: the variance of the doubly robust mean with the errors modelled
+    (errors go with the price, and the few dear cells that were drawn cannot tell for a row alone).
+
+    Boards bought with goal ``order`` are scored by raw means over common columns, differences paired. New rows
+    beside a known history get the interval of its replay, see :func:`~entrywise.apply.leaderboard.new_rows.against_history`.
+
+    Parameters
+    ----------
+    fit : LowRank, optional
+        A fit of what was bought; made here when None.
+    bought : Bought
+    level : float
+        Of the intervals, and of the claims who is better.
+    prices : Prices, optional
+        Needed where prices differ within rows.
+    bounds : (low, high), optional
+        Range of the answers; scores and intervals stay within what is still possible.
+    promise : {"pairs", "all", "holm"}
+        Of the claims who is better, see :func:`~entrywise.apply.leaderboard.order.order`.
+
+    Examples
+    --------
+    >>> import entrywise as ew
+    >>> from entrywise.active import row_scores
+    >>> from entrywise.oracles import MatrixOracle
+    >>> A = np.add.outer(np.arange(6.0), np.sin(np.arange(20)))
+    >>> run = ew.Run(row_scores((6, 20), budget=60, rng=0))
+    >>> found = scores(ew.play(run, MatrixOracle(A)), Bought.from_run(run))
+    >>> found.order.tolist(), found.tier.tolist()
+    ([5, 4, 3, 2, 1, 0], [6, 5, 4, 3, 2, 1])
+    """
+    if not 0 < level < 1:
+        raise ParameterError(f"level must be above 0 and below 1, got {level}")
+    seen, there = bought.observations(), bought.there
+    if np.any(bought.arms == "order"):
+        found = _ordered(bought, rng)
+        mean, how = found.mean, "raw means over common columns"
+        deviation, freedom = _own_errors(bought)
+    else:
+        fit = low_rank(seen) if fit is None else fit
+        mean = completed_means(fit, seen, there, bounds)
+        mean, deviation, freedom, how = _intervals(fit, bought, mean, prices, level, rng)
+        found = unpaired(mean, deviation, freedom, rng)
+    half = _student(level, freedom) * deviation
+    low, high = mean - half, mean + half
+    if bounds is not None:
+        low, high = _possible(seen, there, bounds, low, high)
+    paid = np.where(bought.known, 0.0, bought.price)
+    m = bought.shape[0]
+    return Scores(
+        mean,
+        low,
+        high,
+        deviation,
+        freedom,
+        cells=np.bincount(seen.rows, minlength=m),
+        spent=np.bincount(bought.rows, paid, m),
+        apart=found,
+        told=order(found, level, promise),
+        how=how,
+    )
+
+
+def completed_means(
+    fit: LowRank, seen: Observations, there: Mask, bounds: tuple[float, float] | None = None
+) -> Array:
+    """Return the mean of every row over the cells that exist: seen ones as they are, the others by the fit, (m,)."""
+    m, n = fit.shape
+    total = np.zeros(m)
+    step = max(1, BLOCK // n)
+    columns = np.arange(n)
+    for first in range(0, m, step):
+        rows = np.arange(first, min(first + step, m))
+        block = fit.entries(rows[:, None], columns)
+        if bounds is not None:
+            block = np.clip(block, *bounds)
+        total[rows] = np.where(there[rows], block, 0.0).sum(axis=1)
+    guess = fit.entries(seen.rows, seen.cols)
+    if bounds is not None:
+        guess = np.clip(guess, *bounds)
+    inside = there[seen.rows, seen.cols]
+    total += np.bincount(seen.rows[inside], (seen.values - guess)[inside], m)
+    return np.asarray(total / np.maximum(there.sum(axis=1), 1))
+
+
+def folds_within_rows(rows: Indices, folds: int, rng: np.random.Generator) -> Indices:
+    """Return the fold of each cell, every row dealt out evenly, each from another fold on, shape (t,)."""
+    by_row = np.lexsort((rng.random(len(rows)), rows))
+    sorted_rows = rows[by_row]
+    first = np.searchsorted(sorted_rows, sorted_rows)
+    turn = np.arange(len(rows)) - first
+    start = rng.integers(folds, size=int(rows.max(initial=0)) + 1)
+    found = np.empty(len(rows), np.int64)
+    found[by_row] = (turn + start[sorted_rows]) % folds
+    return found
+
+
+def left_out_residuals(
+    seen: Observations, rank: int | None, folds: int = FOLDS, rng: int = 0
+) -> Array:
+    """Return what each answer is off from a fit without it, cells left out by fifths of every row, shape (t,)."""
+    fold = folds_within_rows(seen.rows, folds, np.random.default_rng(rng))
+    residual = np.zeros(len(seen))
+    for f in range(folds):
+        out = fold == f
+        if not out.any() or out.all():
+            residual[out] = seen.values[out] - seen.values.mean()
+            continue
+        fit = low_rank(seen.take(np.flatnonzero(~out)), rank)
+        residual[out] = seen.values[out] - fit.entries(seen.rows[out], seen.cols[out])
+    return residual
+
+
+def equal_chances(rows: Indices, residual: Array, cells: Indices) -> tuple[Array, Array]:
+    """Return deviation and degrees of freedom of the mean of rows whose cells were drawn alike, each of shape (m,).
+
+    The interval I1: v_i (1/k_i - 1/n_i), v_i the shrunk mean square of the left-out residuals.
+    """
+    m = len(cells)
+    counts = np.bincount(rows, minlength=m).astype(np.float64)
+    squares = np.bincount(rows, residual**2, m) / np.maximum(counts, 1.0)
+    variance, added = shrunk_variances(squares, counts)
+    rest = np.maximum(1.0 / np.maximum(counts, 1.0) - 1.0 / np.maximum(cells, 1), 0.0)
+    return np.sqrt(variance * rest), counts + added
+
+
+def unequal_chances(
+    seen: Observations, residual: Array, price: Array, chance: Array, there: Mask
+) -> tuple[Array, Array]:
+    """Return deviation and degrees of freedom of the mean of rows whose cells were drawn with `chance` (m, n)."""
+    m = seen.shape[0]
+    of_cells = np.log(price)
+    of_seen = of_cells[seen.rows, seen.cols]
+    edges = np.quantile(of_seen, np.linspace(0.0, 1.0, PRICE_GROUPS + 1)[1:-1])
+    group = np.searchsorted(edges, of_seen)
+    weight = 1.0 / np.maximum(chance[seen.rows, seen.cols], np.finfo(float).tiny)
+    heavy = np.bincount(group, weight * residual**2, PRICE_GROUPS)
+    level = heavy / np.maximum(np.bincount(group, weight, PRICE_GROUPS), np.finfo(float).tiny)
+    expected = np.maximum(level[group], np.finfo(float).tiny)
+    counts = np.bincount(seen.rows, minlength=m).astype(np.float64)
+    own = np.bincount(seen.rows, residual**2 / expected, m) / np.maximum(counts, 1.0)
+    factor, added = shrunk_variances(own, counts)
+    spread = level[np.searchsorted(edges, of_cells)]
+    with np.errstate(divide="ignore"):
+        odds = np.where(there & (chance > 0), 1.0 / chance - 1.0, 0.0)
+    never = there & ~(chance > 0)
+    variance = np.sum(odds * spread, axis=1) + np.sum(never * spread, axis=1)
+    cells = np.maximum(there.sum(axis=1), 1)
+    return np.sqrt(variance * factor) / cells, counts + added
+
+
+def _intervals(
+    fit: LowRank, bought: Bought, mean: Array, prices: Prices | None, level: float, rng: int
+) -> tuple[Array, Array, Array, str]:
+    """Return means, deviations, degrees of freedom, and how they were made."""
+    seen, there = bought.observations(), bought.there
+    known = np.zeros(bought.shape, bool)
+    known[bought.rows[bought.known], bought.cols[bought.known]] = True
+    new = np.zeros(len(mean), bool)
+    new[bought.rows[bought.arms == "new row"]] = True
+    price = _price(bought, prices)
+    whole = np.bincount(seen.rows, minlength=len(mean)) >= there.sum(axis=1)
+    old = ~whole & ~new
+    deviation, freedom = np.zeros(len(mean)), np.full(len(mean), float(len(seen)))
+    how = "errors on cells left out by fifths"
+    if old.any():
+        residual = left_out_residuals(seen, fit.rank, rng=rng)
+        if np.all(price == price[:, :1]):
+            found = equal_chances(seen.rows, residual, there.sum(axis=1))
+        else:
+            chance = chances(price, there, float(price[seen.rows, seen.cols].sum()))
+            chance = np.where(known, 1.0, chance)
+            found = unequal_chances(seen, residual, price, chance, there)
+            how += ", weighted by the chances with which cells were drawn"
+        deviation, freedom = np.where(whole, 0.0, found[0]), np.where(whole, freedom, found[1])
+        empty = np.bincount(seen.rows, minlength=len(mean)) == 0
+        if (
+            empty.any() and not empty.all()
+        ):  # all that is known of such a row is how the others differ
+            deviation[empty] = np.std(mean[~empty], ddof=1) if np.sum(~empty) > 1 else np.inf
+    if new.any():
+        mean, deviation, freedom = (np.array(x) for x in (mean, deviation, freedom))
+        told = against_history(bought, new, price, level)
+        mean[new], deviation[new], freedom[new] = told.mean, told.deviation, np.inf
+        how = f"new rows: {told.how}"
+    return mean, deviation, freedom, how
+
+
+def _price(bought: Bought, prices: Prices | None) -> Array:
+    m, n = bought.shape
+    i, j = np.divmod(np.arange(m * n), n)
+    return (prices or Prices()).of("entry", i, j).reshape(m, n)
+
+
+def _common(bought: Bought) -> tuple[Array, int]:
+    """Return the columns that goal order bought, NaN where a cell is missing, shape (m, k)."""
+    mine = bought.arms == "order"
+    columns = np.unique(bought.cols[mine])
+    place = np.searchsorted(columns, bought.cols[mine])
+    values = np.full((bought.shape[0], len(columns)), np.nan)
+    values[bought.rows[mine], place] = bought.values[mine]
+    return values, bought.shape[1]
+
+
+def _ordered(bought: Bought, rng: int) -> Differences:
+    return paired(*_common(bought), rng=rng)
+
+
+def _own_errors(bought: Bought) -> tuple[Array, Array]:
+    """Return deviation and degrees of freedom of raw means, shape (m,)."""
+    values, _ = _common(bought)
+    m = bought.shape[0]
+    rows, place = np.nonzero(~np.isnan(values))
+    counts = np.bincount(rows, minlength=m).astype(np.float64)
+    level = np.bincount(rows, values[rows, place], m) / np.maximum(counts, 1.0)
+    squares = np.bincount(rows, (values[rows, place] - level[rows]) ** 2, m)
+    freedom = np.maximum(counts - 1.0, 0.0)
+    variance, added = shrunk_variances(squares / np.maximum(freedom, 1.0), freedom)
+    rest = 1.0 / np.maximum(counts, 1.0) - 1.0 / np.maximum(bought.there.sum(axis=1), 1)
+    return np.sqrt(variance * np.maximum(rest, 0.0)), freedom + added
+
+
+def _student(level: float, freedom: Array) -> Array:
+    from scipy.stats import t
+
+    return np.asarray(t.ppf(0.5 + level / 2, freedom))
+
+
+def _possible(
+    seen: Observations, there: Mask, bounds: tuple[float, float], low: Any, high: Any
+) -> tuple[Array, Array]:
+    """Return the interval cut to what answers between the bounds can still make of each mean."""
+    m = seen.shape[0]
+    cells = np.maximum(there.sum(axis=1), 1)
+    total = np.bincount(seen.rows, seen.values, m)
+    still = cells - np.bincount(seen.rows, minlength=m)
+    least = (total + still * bounds[0]) / cells
+    most = (total + still * bounds[1]) / cells
+    return np.clip(low, least, most), np.clip(high, least, most)

@@ -1,0 +1,92 @@
+"""Tables of our own: cells one a line (``row, col, value``, with ``failed`` where a cell has no value) or wide."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from entrywise.exceptions import DataError
+from entrywise.formats.cells import Cell, ScoredCells
+from entrywise.formats.prices import quotes
+from entrywise.formats.source import Source, Wanted
+from entrywise.tables import number, read_entries, read_table, whole
+
+FAILED = "failed"
+LONG = ("row", "col", "value", "repeat", "input_tokens", "output_tokens", "seconds", "cost")
+
+
+def fits(source: Source) -> bool:
+    """Tell whether a file is our long table."""
+    return source.named(*LONG[:4])
+
+
+def read(source: Source, wanted: Wanted) -> ScoredCells:
+    """Return the cells of a table: our long one, or any that :func:`entrywise.tables.read` understands."""
+    if source.table is None or not fits(source):
+        seen = read_entries(source.path, duplicates="keep").observations
+        rows = seen.row_labels or [str(i) for i in range(seen.shape[0])]
+        cols = seen.col_labels or [str(j) for j in range(seen.shape[1])]
+        each = zip(seen.rows, seen.cols, seen.values, strict=True)
+        return ScoredCells(tuple(Cell(rows[i], cols[j], float(y)) for i, j, y in each), source.path)
+    table = read_table(source.path, header="yes").filled()
+    columns = [table.named(name).cells for name in LONG[:4]]
+    found = []
+    for k, (row, col, value, repeat) in enumerate(zip(*columns, strict=True)):
+        y, times = number(value), whole(repeat)
+        if (y is None and value != FAILED) or times is None:
+            raise table.error(
+                f"line {table.lines[k]}: value must be a number or failed and repeat a count, got {value!r}, {repeat!r}"
+            )
+        found.append(Cell(row, col, y, times))
+    return ScoredCells(tuple(found), source.path)
+
+
+def write_long(cells: ScoredCells) -> str:
+    """Return the cells as CSV, one a line; ``entrywise study tell`` takes it as it is."""
+    return _csv(LONG, ((c.row, c.col, _value(c), c.repeat, *c.usage, c.cost) for c in cells.cells))
+
+
+def write_wide(cells: ScoredCells) -> str:
+    """Return the cells as CSV, a row a line; failed ones are gaps, and a repeat has no place."""
+    values: dict[tuple[str, str], float | None] = {}
+    for cell in cells.cells:
+        if (cell.row, cell.col) in values:
+            raise DataError(
+                f"cell ({cell.row}, {cell.col}) has repeats; a wide table has one place"
+            )
+        values[cell.row, cell.col] = cell.value
+    cols = cells.cols
+    lines = ((row, *(values.get((row, col)) for col in cols)) for row in cells.rows)
+    return _csv(("row", *cols), lines)
+
+
+def write_columns(cells: ScoredCells) -> str:
+    """Return the columns, for ``--cols``."""
+    return _csv(("col",), ((col,) for col in cells.cols))
+
+
+def write_prices(cells: ScoredCells) -> str:
+    """Return a price for every cell, for ``entrywise leaderboard create --price``."""
+    return _csv(("row", "col", "price"), quotes(cells))
+
+
+def _value(cell: Cell) -> Any:
+    return FAILED if cell.value is None else cell.value
+
+
+def _csv(columns: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+WRITERS: dict[str, Callable[[ScoredCells], str]] = {
+    "csv": write_long,
+    "wide": write_wide,
+    "columns": write_columns,
+    "prices": write_prices,
+}

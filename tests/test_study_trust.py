@@ -1,0 +1,367 @@
+"""Data run nothing, one odd answer locks nobody out, secrets stay secret, other people's files stay theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zipfile
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+import study_plans
+from entrywise.exceptions import DataError, ParameterError, StoreError
+from entrywise.gallery import random_psd
+from entrywise.study import Store, Study, database
+from entrywise.study.archive import _digest
+from entrywise.study.database import OURS, masked
+from entrywise.study.schema import HEAD, epochs, studies
+
+A = random_psd(9, 3, 5)
+NYSTROM = {"plan": "adaptive-nystrom", "params": {"n": 9}, "seed": 1}
+
+
+@pytest.fixture
+def lab(tmp_path):
+    return str(tmp_path / "lab.db")
+
+
+def fill(study, matrix, **extra):
+    asked = study.ask(**extra)
+    study.tell([(q.id, matrix[q.index]) for q in asked])
+    return asked
+
+
+# data never name code
+
+
+def hostile(canary):
+    return "subprocess:call", json.dumps({"args": f"touch {canary}", "shell": True})
+
+
+def test_a_hostile_database_runs_nothing(desk, tmp_path):
+    canary = tmp_path / "PWNED"
+    study = desk.create("hostile", **NYSTROM)
+    fill(study, A, limit=3)
+    plan, params = hostile(canary)
+
+    def poison(connection):
+        mine = studies.c.id == study._record.id
+        connection.execute(sa.update(studies).where(mine).values(plan=plan))
+        here = epochs.c.study == study._record.id
+        connection.execute(sa.update(epochs).where(here).values(params=params))
+
+    study.store.database.write(poison)
+    again = Study.open(desk.url, study.name)
+    again.status()
+    list(again.log())
+    again.export(tmp_path / "x.zip")
+    asked = again.ask()
+    for call in (
+        lambda: again.tell([(q.id, A[q.index]) for q in asked]),
+        again.result,
+        again.renew,
+        again.advance,
+        again.check,
+        lambda: again.fork(again.name + "-fork"),
+    ):
+        with pytest.raises(StoreError, match="--allow-plan subprocess:call"):
+            call()
+    assert again.status()["answered"] == 9  # the answers were kept all the same
+    assert not canary.exists()
+
+
+def test_a_hostile_archive_runs_nothing(desk, tmp_path):
+    canary = tmp_path / "PWNED"
+    study = desk.create("hostile", **NYSTROM)
+    study.export(tmp_path / "good.zip")
+    plan, params = hostile(canary)
+    with zipfile.ZipFile(tmp_path / "good.zip") as archive:
+        parts = {name: archive.read(name).decode() for name in archive.namelist()}
+    del parts["digest"]
+    parts["study.json"] = parts["study.json"].replace("adaptive-nystrom", plan)
+    quoted = params.replace('"', '""')
+    parts["epochs.csv"] = parts["epochs.csv"].replace("'{\"\"n\"\": 9}", f"'{quoted}")
+    assert canary.name in parts["epochs.csv"]
+    with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+        archive.writestr("digest", _digest(parts))
+    found = Study.load(desk.url, tmp_path / "bad.zip", study.name + "-bad")
+    found.status()
+    with pytest.raises(StoreError, match="--allow-plan subprocess:call"):
+        found.result()
+    assert not canary.exists()
+
+
+def test_a_plan_of_ones_own_runs_where_it_is_allowed(lab):
+    study = Study.create(lab, "own", plan="mine", params={"n": 3}, plans={"mine": study_plans.tolerant})
+    with pytest.raises(ParameterError, match="no active method is called 'mine'"):
+        Study.open(lab, "own").result()
+    again = Study.open(lab, "own", plans={"mine": study_plans.tolerant})
+    again.tell([(q.id, 1.0) for q in again.ask()])
+    assert again.finished
+    assert study.finished
+
+
+# one odd answer
+
+
+@pytest.mark.parametrize(
+    ("plan", "params", "odd", "budget"),
+    [
+        ("rank-one", {"shape": [8, 6]}, 1e160, None),
+        ("noisy-cur", {"shape": [12, 10], "noise": {"column": 0.2, "entry": 0.05}}, 1e30, 70.0),
+    ],
+)
+def test_one_odd_answer_locks_nobody_out(desk, plan, params, odd, budget, tmp_path):
+    options = {} if budget is None else {"budget": budget, "prices": {"column": 4, "entry": 1}}
+    study = desk.create("odd", plan=plan, params=params, seed=1, **options)
+    truth = np.outer(np.arange(1.0, 13), np.arange(1.0, 11))
+    asked = study.ask()
+    answers = [(q.id, odd if k == 0 else truth[q.index]) for k, q in enumerate(asked)]
+    try:
+        study.tell(answers)
+    except Exception as error:
+        assert "the answers are kept" in str(error)
+    again = desk.open("odd")
+    now = again.status()
+    assert now["answered"] == len(asked)
+    list(again.log())
+    again.export(tmp_path / "odd.zip")
+    if now["trouble"]:
+        assert f"{asked[0].id} " in now["trouble"]
+        assert "study amend" in now["trouble"]
+    again.amend(asked[0].id, truth[asked[0].index])
+    assert again.status()["trouble"] is None
+    assert again.result().cost > 0
+
+
+class Broken(Exception):
+    """Something that a plan raises and nobody expected."""
+
+
+def test_whatever_a_plan_raises_is_a_trouble_of_the_study(desk):
+    from entrywise.queries import Batch, plan
+    from entrywise.results import LowRank
+
+    @plan()
+    def brittle(n):
+        answers = yield Batch.diagonal(n)
+        if answers.max() > 100:
+            raise Broken("the numbers went away")
+        return LowRank(np.asarray(answers).reshape(n, 1), np.ones((n, 1)))
+
+    study = desk.create("brittle", plan="brittle", params={"n": 3}, plans={"brittle": brittle})
+    with pytest.raises(StoreError, match=r"kept, but brittle cannot go on: Broken: the numbers went"):
+        study.tell([("0.0", 1.0), ("0.1", 1e9), ("0.2", 3.0)])
+    trouble = study.status()["trouble"]
+    assert trouble.startswith("Broken: the numbers went away; the largest of the last answers are 0.1")
+    assert f"study amend DATABASE {study.name} 0.1 VALUE" in trouble
+    study.amend("0.1", 2.0)
+    assert study.finished
+    np.testing.assert_array_equal(study.result().left[:, 0], [1.0, 2.0, 3.0])
+
+
+# the bench is kept
+
+
+def test_a_correction_leaves_the_bench_alone(desk):
+    study = desk.create("bench", **NYSTROM)
+    first = fill(study, A)
+    bench = study.ask(worker="ann")
+    assert study.amend(first[3].id, 1.02 * A[first[3].index]) == len(bench)
+    assert study.tell([(q.id, A[q.index]) for q in bench], "ann") == len(bench)
+    study.amend(first[3].id, A[first[3].index])
+    found = study.play(lambda batch: A[batch.rows, batch.cols])
+    told = {(line["row"], line["col"]) for line in study.log() if line["what"] == "told"}
+    assert {q.index for q in bench} <= told
+    assert found.cost == study.status()["answered"]
+
+
+def test_a_tell_that_closes_a_batch_makes_few_reads(desk):
+    study = desk.create("reads", **NYSTROM)
+    fill(study, A)
+    answers = [(q.id, A[q.index]) for q in study.ask()]
+    read = []
+    base = study.store.database
+
+    def note(connection, cursor, statement, *rest):
+        if statement.lstrip().upper().startswith("SELECT"):
+            read.append(statement)
+
+    engines = {id(engine): engine for engine in (base.engine, base.reader)}.values()
+    for engine in engines:
+        sa.event.listen(engine, "before_cursor_execute", note)
+    columns = base.columns
+
+    def counted(connection, query):
+        read.append(str(query))
+        return columns(connection, query)
+
+    base.columns = counted
+    study.tell(answers)
+    looks = [s for s in read if "clock" not in s]  # the time, in each transaction
+    del base.columns
+    assert study.status()["batch"] == 2
+    assert len(looks) <= 8, "\n".join(looks)
+
+
+# time
+
+
+def test_leases_go_by_the_clock_of_the_store(desk):
+    one, two = desk.create("clock", **NYSTROM), desk.open("clock")
+    wall = database.time.time
+    try:
+        database.time.time = lambda: wall() - 365 * 86400.0  # a machine a year behind
+        held = one.ask(4, "behind", lease=60.0)
+    finally:
+        database.time.time = wall
+    assert not {q.id for q in held} & {q.id for q in two.ask(4, "right", lease=60.0)}
+    try:
+        database.time.time = lambda: wall() + 365 * 86400.0  # and one far ahead takes nothing away
+        ahead = one.ask(1, "ahead", lease=60.0)
+    finally:
+        database.time.time = wall
+    if desk.url.startswith("postgresql"):
+        assert not {q.id for q in ahead} & {q.id for q in held}
+    assert two.status()["leased"] <= 9
+
+
+# secrets and files
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hunter2@127.0.0.1:1/x",
+        "postgresql://me@127.0.0.1:1/x?password=hunter2",
+        "postgresql://127.0.0.1:1/x?user=me&sslpassword=hunter2",
+    ],
+)
+def test_a_password_is_never_shown_in_any_form(url):
+    assert "hunter2" not in masked(url)
+    with pytest.raises(StoreError) as caught:
+        Store(url)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_bad_port_is_one_sentence():
+    with pytest.raises(StoreError, match=r"such as postgresql://user@host:5432/name"):
+        Store("postgresql://me@host:port/x")
+
+
+def test_another_programs_file_is_not_touched(tmp_path):
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as handle:
+        handle.execute("CREATE TABLE theirs (x)")
+    (tmp_path / "notes.txt").write_text("Dear diary, nothing happened today.")
+    for path in (other, tmp_path / "notes.txt"):
+        before = path.read_bytes()
+        for call in (
+            lambda path=path: Store(str(path), must_exist=True),
+            lambda path=path: Study.create(str(path), "x", **NYSTROM),
+            lambda path=path: Study.open(str(path), "x"),
+        ):
+            with pytest.raises(StoreError, match="nothing was touched"):
+                call()
+        assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.txt", "other.db"]
+
+
+def test_our_files_are_marked(lab):
+    Study.create(lab, "x", **NYSTROM)
+    handle = sqlite3.connect(lab)
+    assert handle.execute("PRAGMA application_id").fetchone() == (OURS,)
+    assert handle.execute("PRAGMA user_version").fetchone() == (int(HEAD),)
+
+
+def test_a_file_that_cannot_be_written_can_be_looked_at(lab, monkeypatch):
+    study = Study.create(lab, "x", **NYSTROM)
+    fill(study, A, limit=4)
+    study.store.database.close()
+    monkeypatch.setattr(database.os, "access", lambda path, how: how != os.W_OK)
+    again = Study.open(lab, "x")
+    assert again.status()["answered"] == 4
+    assert len(list(again.log())) == 9
+    with pytest.raises(StoreError, match="can be read here, not written"):
+        again.ask(1)
+
+
+def test_reading_never_advances(desk):
+    study = desk.create("still", **NYSTROM)
+    answers = [(q.id, A[q.index]) for q in study.ask()]
+    study._advance_after = lambda words: None  # killed between the answers and the next step
+    study.tell(answers)
+    again = desk.open("still")
+    before = again.store.record(again.name)
+    again.status(), again.state, again.finished, list(again.log()), again.result()
+    assert again.store.record(again.name) == before
+    assert [q.index[1] for q in again.ask(2)] == [int(np.argmax(np.diag(A)))] * 2
+
+
+def test_a_backup_holds_what_was_told_a_moment_ago(lab, tmp_path):
+    study = Study.create(lab, "x", **NYSTROM)
+    fill(study, A, limit=7)
+    study.store.database.backup(tmp_path / "copy.db")
+    assert Study.open(str(tmp_path / "copy.db"), "x").status()["answered"] == 7
+    with pytest.raises(StoreError, match="does not overwrite"):
+        study.store.database.backup(tmp_path / "copy.db")
+
+
+def test_a_study_is_deleted_and_the_others_stay(desk):
+    one, two = desk.create("one", **NYSTROM), desk.create("two", **NYSTROM)
+    one.delete()
+    with pytest.raises(StoreError, match="there is no study called"):
+        desk.open("one")
+    assert two.check()["questions"] == 9
+
+
+# archives
+
+
+def test_every_study_that_exports_imports(desk, tmp_path):
+    label = "=" + "x" * 140_000 + "\n'\"é"
+    study = desk.create("long", plan="adaptive-nystrom", rows=[label, "", "'b"], seed=1)
+    fill(study, A, limit=2)
+    study.export(tmp_path / "x.zip")
+    twin = Study.load(desk.url, tmp_path / "x.zip", study.name + "-twin")
+    assert twin.labels.rows == study.labels.rows
+
+
+def test_archives_that_lie_are_refused(lab, tmp_path):
+    study = Study.create(lab, "x", budget=100.0, **NYSTROM)
+    fill(study, A)
+    study.export(tmp_path / "x.zip")
+    with zipfile.ZipFile(tmp_path / "x.zip") as archive:
+        good = {name: archive.read(name).decode() for name in archive.namelist()}
+    del good["digest"]
+    rng = np.random.default_rng(0)
+    for k in range(60):
+        parts = dict(good)
+        if k == 0:
+            parts["facts.csv"] = parts["facts.csv"].replace(repr(float(A[0, 0])), "inf")
+        elif k == 1:
+            parts["study.json"] = parts["study.json"].replace('"total": 100.0', '"total": 3.0')
+        elif k == 2:
+            parts["facts.csv"] = parts["facts.csv"].replace("\n0,0,", "\n77,0,")
+        else:
+            name = sorted(parts)[int(rng.integers(len(parts)))]
+            at = int(rng.integers(len(parts[name])))
+            parts[name] = parts[name][:at] + chr(int(rng.integers(33, 126))) + parts[name][at + 1 :]
+        with zipfile.ZipFile(tmp_path / "y.zip", "w") as archive:
+            for name, text in parts.items():
+                archive.writestr(name, text)
+            archive.writestr("digest", _digest(parts if k % 2 or k < 3 else good))
+        try:
+            found = Study.load(lab, tmp_path / "y.zip", f"y{k}")
+        except DataError as error:
+            assert "must be a study exported by entrywise" in str(error)
+            assert "\n" not in str(error)
+        else:
+            assert k % 2 == 1
+            assert k >= 3
+            found.status()
