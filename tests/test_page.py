@@ -139,6 +139,16 @@ def send(page, entries, folder):
     page.click("#upload button")
 
 
+def settle(page, address):
+    """Open a study, again until all that it shows is the latest."""
+    for _ in range(60):
+        page.goto(address)
+        if not page.locator("#stale, #waiting").count():
+            return
+        time.sleep(1)
+    raise AssertionError("the page never had the latest")
+
+
 def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     # a newcomer makes a study from two files
     (tmp_path / "rows.csv").write_text("model\n" + "\n".join(ROWS), encoding="utf-8")
@@ -205,8 +215,7 @@ def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     assert [x["value"] for x in lines] == [1e6, float(right)]
 
     # the numbers of the page are those of the command line
-    owner.goto(here)
-    expect(owner.locator("text=Leaderboard")).to_be_visible(timeout=SLOW)
+    settle(owner, here)
     expect(owner.locator("#sentence")).to_have_text(study.status()["sentence"] + ".")
     bought = Bought.from_log((8, 10), study.log(), study.labels.index)
     board = scores(study.result(), bought, 0.9, study.prices)

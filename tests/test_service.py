@@ -363,6 +363,10 @@ def address(served):
 def test_the_client_is_a_study(served, address):
     study = ew.Study.open(address, "k", token=served.secrets["owner"])
     assert not study.finished
+    first = study.ask(N, worker="w")
+    study.tell([(q, float(A[q.index])) for q in first], worker="w")
+    told = {q.index for q in first}
+    assert study.result().cost == len(told)  # never older than what was told before
     while asked := study.ask(5, worker="w"):
         assert study.tell([(q, float(A[q.index])) for q in asked], worker="w") == len(asked)
     assert study.finished

@@ -419,7 +419,7 @@ class Study:
                 if not issubclass(kind, EntrywiseError):
                     kind, words = StoreError, f"{kind.__name__}: {words}"
                 raise kind(words) from refused.error
-            spent = record.committed - status.held(self.store, record)["reserved"]
+            spent = self.status()["spent"]
             if record.state in ("finished", "exhausted"):
                 return replace(found, cost=spent)
             words = "stopped" if record.state == "closed" else "running"
@@ -433,8 +433,11 @@ class Study:
 
     def status(self) -> dict[str, Any]:
         """Return where the study stands: state, open and leased questions, money, troubles; it works nothing out."""
-        record = self._look()
-        return status.status(self.store, record, self._labels(record))
+        while True:
+            record = self._look()
+            found = status.status(self.store, record, self._labels(record))
+            if self.store.record(self.name).cursor == record.cursor:  # else its sums do not fit
+                return found
 
     def log(self) -> Iterator[dict[str, Any]]:
         """Go through all that was asked and answered, what no longer stands included."""

@@ -430,14 +430,18 @@ def telling(request: Request, name: str) -> stories.Story | None:
 
 @api.get("/studies/{name}/result", responses=WAIT)
 def result(request: Request, name: str, person: Reader) -> Response:
-    """Say what the result is, what it cost and what is certified; the scores where rows are scored."""
-    told = telling(request, name)
-    if told is None:
+    """Say what the result is, what it cost and what is certified; the scores where rows are scored.
+
+    It is the latest that was worked out; ``fresh`` says whether nothing happened since.
+    """
+    latest = background(request).wait(named(name), MOMENT)
+    if latest is None:
         return said({"why": "it is being worked out"}, 202)
+    told, fresh = latest.story, background(request).fresh(named(name), latest)
     found = told.result
     if found is None:
-        return said({"kind": None, "why": told.missing})
-    shown: dict[str, Any] = {"kind": type(found).__name__, "status": found.status}
+        return said({"kind": None, "why": told.missing, "fresh": fresh})
+    shown: dict[str, Any] = {"kind": type(found).__name__, "status": found.status, "fresh": fresh}
     shown |= {"cost": found.cost, "report": dict(found.report)}
     shown["certificates"] = [vars(c) for c in found.certificates]
     shown |= {k: getattr(found, k) for k in ("shape", "rank", "pair") if hasattr(found, k)}
@@ -461,11 +465,19 @@ def scored(told: stories.Story) -> dict[str, Any]:
 
 
 @api.get("/studies/{name}/result.npz", responses=WAIT)
-def result_file(request: Request, name: str, person: Reader) -> Response:
-    """Return the result as a file for ``Result.load``."""
-    told = telling(request, name)
-    if told is None:
+def result_file(
+    request: Request,
+    name: str,
+    person: Reader,
+    epoch: Annotated[int, Query(ge=0, lt=2**53)] = 0,
+    steps: Annotated[int, Query(ge=0, lt=2**53)] = 0,
+    answers: Annotated[int, Query(ge=0, lt=2**53)] = 0,
+) -> Response:
+    """Return the result as a file for ``Result.load``, not older than the state of the study that is given."""
+    latest = background(request).wait(named(name), MOMENT, (epoch, steps, answers))
+    if latest is None:
         return said({"why": "it is being worked out"}, 202)
+    told = latest.story
     if told.result is None:
         raise StoreError(told.missing)
     with tempfile.TemporaryDirectory() as folder:

@@ -25,6 +25,10 @@ REST = 5.0  # a story is told anew after so many times what it took
 SHORTEST = 2.0  # seconds between two tellings of a study, at least
 
 
+Since = tuple[int, int, int]  # of a study: epoch, steps, answers
+NEVER: Since = (0, 0, 0)
+
+
 @dataclass(frozen=True)
 class Telling:
     """A story, the state of the study that it tells of, and what it took."""
@@ -33,6 +37,13 @@ class Telling:
     mark: tuple[int, int]
     at: float
     took: float
+
+    def reaches(self, since: Since) -> bool:
+        """Tell whether the study had come as far as `since` when it was told."""
+        now = self.story.now
+        here = (now["batches"], now["answered"])
+        later = now["epoch"] > since[0]
+        return later or (now["epoch"] == since[0] and here[0] >= since[1] and here[1] >= since[2])
 
 
 class Background:
@@ -96,18 +107,27 @@ class Background:
             made = self._jobs[key] = self._pool.submit(work)
             return made
 
-    def telling(self, name: str) -> Telling | None:
-        """Return what is told of a study, the latest that is ready; a newer one is begun where there is news."""
+    def fresh(self, name: str, told: Telling) -> bool:
+        """Tell whether what was told of a study is the latest."""
+        record = self.store.record(name)
+        return told.mark == (record.cursor, held(self.store, record)["open"])
+
+    def telling(self, name: str, since: Since = NEVER) -> Telling | None:
+        """Return what is told of a study, the latest that is ready; a newer one is begun where there is news.
+
+        What does not reach `since` is not returned, and a newer telling then begins at once.
+        """
         record = self.store.record(name)
         mark = (record.cursor, held(self.store, record)["open"])
         told = self._told.get(name)
-        if told is None or (told.mark != mark and self._rested(told)):
+        enough = told is not None and told.reaches(since)
+        if told is None or not enough or (told.mark != mark and self._rested(told)):
             self.job(("story", name), lambda: self._tell(name, mark))
-        return told
+        return told if enough else None
 
-    def wait(self, name: str, seconds: float) -> Telling | None:
+    def wait(self, name: str, seconds: float, since: Since = NEVER) -> Telling | None:
         """Return what is told of a study, waiting a little where nothing was told yet."""
-        told = self.telling(name)
+        told = self.telling(name, since)
         if told is None:
             with self._alone:
                 job = self._jobs.get(("story", name))
@@ -115,7 +135,7 @@ class Background:
                 with contextlib.suppress(TimeoutError):
                     job.result(seconds)
             told = self._told.get(name)
-        return told
+        return told if told is not None and told.reaches(since) else None
 
     def _rested(self, told: Telling) -> bool:
         return time.monotonic() - told.at > max(SHORTEST, REST * told.took)

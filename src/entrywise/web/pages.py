@@ -133,6 +133,7 @@ def study(request: Request, name: str) -> Response:
     if record.n_rows and record.n_cols:
         parts["shape"] = (record.n_rows, record.n_cols)
     parts |= {"now": now, "ready": told is not None, "mark": mark}
+    parts["stale"] = told is not None and not background(request).fresh(given, told)
     return _shown(request, "study.html", "reader", given, **parts)
 
 

@@ -387,6 +387,10 @@ async function studyPage() {
     await call(`${base}/result`);
     location.reload();
   }
+  while ($("#stale") && !(await call(`${base}/result`)).fresh) {
+    await new Promise((done) => setTimeout(done, 3 * SECOND));
+  }
+  if ($("#stale")) $("#news").hidden = false;
 }
 
 function workPage() {

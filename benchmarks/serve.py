@@ -1,0 +1,218 @@
+"""The service beside direct calls: 32 clients ask and tell 20,000 answers in batches of 10; then the map in a browser.
+
+Bars: no answer lost or doubled, no error of the server, throughput at least half of direct ``Study`` calls by as
+many processes, the 99th percentile of a call below 20 times the median; the map of 1,000 x 1,000 is painted within a
+second and moved within 100 ms in the median (reported where Chromium is installed). ``--quick``: 8 clients, 2,000 answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+
+from _shared import Bars, show
+from entrywise.checks import postgres
+from entrywise.observations import Observations
+from entrywise.study import Store, Study, tokens
+
+BATCH = 10
+
+
+def work(where: str, name: str, token: str | None, count: int, number: int, out: str) -> None:
+    """Ask and tell until nothing is left or `count` answers were told; write what each call took."""
+    study = Study.open(where, name) if token is None else Study.open(where, name, token=token)
+    worker, told, took = f"w{number}", [], []
+    while len(told) < count:
+        start = time.perf_counter()
+        asked = study.ask(BATCH, worker=worker)
+        took.append(time.perf_counter() - start)
+        if not asked:
+            break
+        start = time.perf_counter()
+        new = study.tell([(q.id, float(q.index[0])) for q in asked], worker=worker)
+        took.append(time.perf_counter() - start)
+        assert new == len(asked)
+        told += [q.id for q in asked]
+    Path(out, f"{number}.json").write_text(json.dumps({"told": told, "took": took}))
+
+
+def crowd(where: str, name: str, token: str | None, clients: int, answers: int) -> dict[str, float]:
+    """Let many processes work on a study; return throughput, what calls took, what was lost or doubled."""
+    context = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as out:
+        each = answers // clients
+        people = [
+            context.Process(target=work, args=(where, name, token, each, k, out))
+            for k in range(clients)
+        ]
+        start = time.perf_counter()
+        for person in people:
+            person.start()
+        for person in people:
+            person.join()
+        seconds = time.perf_counter() - start
+        failed = sum(person.exitcode != 0 for person in people)
+        files = [json.loads(path.read_text()) for path in Path(out).glob("*.json")]
+    told = [q for file in files for q in file["told"]]
+    took = np.array([t for file in files for t in file["took"]])
+    return {
+        "answers": len(told),
+        "doubled": len(told) - len(set(told)),
+        "failed": failed,
+        "rate": len(told) / seconds,
+        "median": float(np.median(took)),
+        "late": float(np.quantile(took, 0.99)),
+    }
+
+
+@contextlib.contextmanager
+def serving(database: str):
+    """Run ``entrywise serve`` and give its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "entrywise",
+        "serve",
+        database,
+        "--port",
+        str(port),
+        "--no-open",
+    ]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        link = ""
+        while "link=" not in link:
+            link = server.stderr.readline()
+        address = f"http://127.0.0.1:{port}"
+        for _ in range(600):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"{address}/static/entrywise.css")
+                break
+            time.sleep(0.1)
+        yield address, link.split(": ", 1)[1].strip(), server.pid
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def memory(pid: int) -> float:
+    """Return what a process holds, in MB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def painted(address: str, link: str, name: str) -> tuple[float, float]:
+    """Return the seconds to the first picture of the map, and the median of a move or zoom."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        page = browser.new_page()
+        page.goto(link)
+        page.goto(f"{address}/study/{name}")
+        page.wait_for_selector("#waiting", state="detached", timeout=300_000)
+        start = time.perf_counter()
+        page.goto(f"{address}/study/{name}", wait_until="commit")
+        page.wait_for_selector("#legend li", timeout=60_000)
+        first = time.perf_counter() - start
+        page.focus("#map")
+        moves = page.evaluate(
+            """async () => {
+                const map = document.querySelector("#map");
+                const took = [];
+                for (const key of Array(10).fill(["+", "ArrowRight", "ArrowDown", "-"]).flat()) {
+                    const before = map.dataset.painted, start = performance.now();
+                    map.dispatchEvent(new KeyboardEvent("keydown", {key}));
+                    while (map.dataset.painted === before) await new Promise(requestAnimationFrame);
+                    took.push(performance.now() - start);
+                }
+                return took;
+            }"""
+        )
+        browser.close()
+    return first, float(np.median(moves)) / 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="8 clients, 2,000 answers, SQLite")
+    options = parser.parse_args()
+    clients, answers = (8, 2_000) if options.quick else (32, 20_000)
+    bars, rows = Bars(), []
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        places = {"sqlite": str(Path(folder, "lab.db"))}
+        if not options.quick and postgres.binaries() is not None:
+            places["postgresql"] = stack.enter_context(postgres.server())
+        for kind, url in places.items():
+            store = Store(url)
+            params = {"n": answers, "rank": 1}
+            for name in ("direct", "served"):
+                Study.create(store, name, plan="adaptive-nystrom", params=params, seed=1)
+            token, _ = tokens.create(store, "worker")
+            store.database.close()
+            direct = crowd(url, "direct", None, clients, answers)
+            with serving(url) as (address, _, pid):
+                before = memory(pid)
+                served = crowd(address, "served", token, clients, answers)
+                grown = memory(pid) - before
+            kept = Study.open(url, "served").status()["answered"]
+            for name, one in (("direct", direct), ("served", served)):
+                rows.append((kind, name, *(round(x, 4) for x in one.values())))
+            bars.at_most(f"{kind}: answers lost", served["answers"] - kept, 0)
+            bars.at_most(f"{kind}: answers doubled", served["doubled"], 0)
+            bars.at_most(f"{kind}: clients that failed", served["failed"], 0)
+            bars.at_least(f"{kind}: throughput, of direct", served["rate"] / direct["rate"], 0.5)
+            bars.at_most(
+                f"{kind}: 99th percentile, of the median", served["late"] / served["median"], 20
+            )
+            print(f"{kind}: the service grew by {grown:.1f} MB", flush=True)
+        columns = (
+            "database",
+            "way",
+            "answers",
+            "doubled",
+            "failed",
+            "a second",
+            "median s",
+            "99 % s",
+        )
+        show("asking and telling", columns, rows)
+        if shutil.which("chromium"):
+            side = 300 if options.quick else 1000
+            rng = np.random.default_rng(0)
+            at = rng.choice(side * side, side * side // 20, replace=False)
+            i, j = at // side, at % side
+            known = Observations.from_triplets(i, j, np.sin(i / 50) + j / side, (side, side))
+            url = places["sqlite"]
+            shape = {"shape": [side, side], "rank": 3}
+            Study.create(
+                url, "map", plan="most-informative", params=shape, seed=1, budget=2000, known=known
+            )
+            with serving(url) as (address, link, _):
+                first, move = painted(address, link, "map")
+            show("map", ("cells", "first paint s", "move s"), [(side * side, first, move)])
+            bars.at_most("first paint of the map, s", first, 1.0)
+            bars.at_most("a move of the map, s", move, 0.1)
+    bars.end()
+
+
+if __name__ == "__main__":
+    main()
