@@ -158,6 +158,7 @@ def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     owner.fill("[name=name]", "models/<b>x</b> 50%")
     owner.set_input_files("[name=rows]", tmp_path / "rows.csv")
     owner.set_input_files("[name=cols]", tmp_path / "cols.csv")
+    owner.select_option("[name=want]", label="Know every cell as well as the money allows")
     owner.fill("[name=budget]", "48")
     owner.press("[name=budget]", "Tab")
     expect(owner.locator("#forecast")).to_contain_text("80 cells")
@@ -222,7 +223,11 @@ def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     best = int(board.order[0])
     texts = owner.locator("table tbody tr").first.locator("td").all_inner_texts()
     assert texts[0] == ROWS[best]
-    numbers = (board.mean[best], board.low[best], board.high[best])
+    numbers = (
+        board.mean[best],
+        board.low[best],
+        board.high[best],
+    )  # as `leaderboard report` prints
     assert texts[1:4] == [fragments.number(float(x)) for x in numbers]
 
     # the report is saved, and opens without a network

@@ -21,7 +21,8 @@ from entrywise.web.guard import COOKIE, SESSION, Door, Session, Who, named, same
 
 pages = APIRouter()
 GOALS = (  # what a newcomer may want, in plain words: method, goal
-    ("Score the rows by their mean over the columns", "most-informative", "scores"),
+    ("Score the rows by their mean over the columns", "row-scores", "scores"),
+    ("Know who is better than whom", "row-scores", "order"),
     ("Find the best row", "top-two", ""),
     ("Know every cell as well as the money allows", "most-informative", "all"),
 )

@@ -158,7 +158,7 @@ def cost(told: Story) -> Html:
 
 
 def error_curve(told: Story, unit: str) -> list[Html]:
-    """Return the picture of error against money, with random buying beside it where it can be told."""
+    """Return the picture of error against money, and what buying without a rule would have reached."""
     found: list[Html] = []
     line = told.course
     if len(line.money) > 1:
@@ -171,34 +171,8 @@ def error_curve(told: Story, unit: str) -> list[Html]:
                 title="Expected error against money",
             )
         )
-    saved = told.savings
-    if len(saved.spend) > 1:
-        found.append(element("h3", "Beside buying at random, for the same money"))
-        found.append(
-            fragments.curves(
-                {
-                    "by rule": (saved.spend, saved.rule_error),
-                    "at random": (saved.spend, saved.random_error),
-                },
-                x_title=f"spent{unit}",
-                y_title="error on cells nobody chose",
-                title="Error by rule and at random, against money",
-            )
-        )
-        ratio, doubt = saved.rule_error[-1] / saved.random_error[-1], saved.doubt[-1]
-        sure = "" if saved.surely else " – too few cells to be sure that the rule is better"
-        found.append(
-            paragraph(
-                f"At the end the rule had {ratio:.2f} of random buying's error "
-                f"({ratio / doubt:.2f} to {ratio * doubt:.2f}){sure}."
-            )
-        )
-    elif saved.reason:
-        found.append(
-            paragraph(
-                f"Whether random buying would have done worse is {saved.reason}.", class_="quiet"
-            )
-        )
+    if told.saved:
+        found.append(paragraph(f"Beside buying without a rule: {told.saved}."))
     return found
 
 
@@ -231,18 +205,15 @@ def board(told: Story, level: float) -> list[Html]:
     """Return the scores as a picture and a table."""
     found = told.board
     assert found is not None
-    assert told.bought is not None
     order = [int(i) for i in found.order]
     names = [str(told.labels.row(i)) for i in order]
-    tier = stories.tiers(found)
-    count = np.bincount(told.bought.rows, minlength=len(found.mean))
     top = order[:SHOWN]
     drawn = fragments.intervals(
         names[:SHOWN],
         [float(found.mean[i]) for i in top],
         [float(found.low[i]) for i in top],
         [float(found.high[i]) for i in top],
-        groups=[tier[i] for i in top],
+        groups=[int(found.tier[i]) - 1 for i in top],
         title=f"Scores with their {level:.0%} intervals, the best on top",
     )
     rows = [
@@ -251,16 +222,18 @@ def board(told: Story, level: float) -> list[Html]:
             float(found.mean[i]),
             float(found.low[i]),
             float(found.high[i]),
+            int(found.tier[i]),
             places(found, i),
-            int(count[i]),
+            int(found.cells[i]),
+            float(found.spent[i]),
         )
         for name, i in zip(names, order, strict=True)
     ]
-    columns = ("row", "score", "low", "high", "place", "measured")
+    columns = ("row", "score", "low", "high", "tier", "place", "cells", "spent")
     said = (
         "A score is the mean of a row over all columns: measured entries as they are, the others completed. "
-        f"Intervals hold the score in {level:.0%} of cases. Colours are tiers: a new one begins "
-        "below the interval of its first."
+        f"Intervals ({level:.0%}): {found.how}. Colours are tiers: in the first nobody is surely better, in the "
+        "next only rows of tiers before."
     )
     listed = fragments.table(columns, rows)
     if len(rows) > SHOWN:
@@ -337,8 +310,7 @@ def better(told: Story, level: float) -> Html:
     first = stories.best_rows(told)
     rows = len(found.mean)
     said = [
-        f"One row is surely better than another when the {level:.0%} interval of the difference of "
-        "their scores leaves out zero."
+        f"Of the pairs called apart, few are wrong: at most {1 - level:.0%} of them are expected to be."
     ]
     listed = []
     for i in [int(i) for i in found.order][:SHOWN]:

@@ -6,13 +6,13 @@ The page and the report say the same, from here. Nothing here writes; :func:`sto
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from entrywise.apply.leaderboard import Bought, Next, Savings, Scores, next_money, savings, scores
+from entrywise.apply.leaderboard import Bought, Scores, savings, scores, verdict
 from entrywise.exceptions import EntrywiseError
 from entrywise.results import LowRank, Result
 from entrywise.study import Labels, Record, Study
@@ -22,8 +22,7 @@ from entrywise.study.status import epoch_lines
 from entrywise.types import Array
 
 LEVEL = 0.9
-AHEAD = 0.1  # share of the budget of which it is said what it would buy
-BOARDS = ("most-informative", "top-two")  # plans that score rows over columns
+BOARDS = ("most-informative", "row-scores", "top-two")  # plans that score rows over columns
 LARGEST = 4_000_000  # cells of a matrix that is looked at whole
 
 
@@ -40,8 +39,8 @@ class Story:
     missing: str = ""  # why there is no result yet
     bought: Bought | None = None
     board: Scores | None = None
-    savings: Savings = field(default_factory=Savings)
-    next: Next | None = None
+    verdict: str = ""  # who leads, and what settling the next would cost
+    saved: str = ""  # whether buying by rule saved money
 
     @property
     def shape(self) -> tuple[int, int] | None:
@@ -73,15 +72,18 @@ def story(study: Study, level: float = LEVEL) -> Story:
 
 
 def _board(study: Study, record: Record, found: LowRank, level: float) -> dict[str, Any]:
-    """Return the scores of the rows, what buying by rule saved, and what more money would bring."""
+    """Return the scores of the rows, what may be concluded, and whether buying by rule saved money."""
     shape = (int(record.n_rows or 0), int(record.n_cols or 0))
-    bought = Bought.from_log(shape, study.log(), study.labels.index)
+    available = record.params.get("available")
+    bought = Bought.from_log(shape, study.log(), study.labels.index, available=available)
     board = scores(found, bought, level, study.prices)
-    told: dict[str, Any] = {"bought": bought, "board": board}
-    told["savings"] = savings(found, bought)
-    if record.budget:
-        told["next"] = next_money(found, bought, AHEAD * record.budget, study.prices)
-    return told
+    names = [str(study.labels.row(i)) for i in range(shape[0])]
+    return {
+        "bought": bought,
+        "board": board,
+        "verdict": verdict(board, bought, names, study.prices),
+        "saved": "" if bought.known.all() else savings(board, bought, study.prices).words,
+    }
 
 
 def has_intervals(found: Any) -> bool:
@@ -120,22 +122,9 @@ def best_rows(told: Story) -> list[int]:
     return [int(i) for i in told.board.order if told.board.best_place[i] == 1]
 
 
-def tiers(board: Scores) -> list[int]:
-    """Return a tier for each row: a new one begins where a row is surely below the first of the tier above."""
-    found = np.zeros(len(board.mean), np.int64)
-    tier, top = 0, None
-    for i in board.order:
-        if top is not None and board.mean[i] < board.low[top]:
-            tier, top = tier + 1, i
-        top = i if top is None else top
-        found[i] = tier
-    return [int(t) for t in found]
-
-
 def advice(told: Story) -> list[str]:
     """Return what to do next, a sentence each."""
     now, found = told.now, []
-    unit = f" {now['currency']}" if now["currency"] else ""
     if now["trouble"]:
         found.append(f"Mend this first: {now['trouble']}.")
     for odd in now["implausible"]:
@@ -149,20 +138,10 @@ def advice(told: Story) -> list[str]:
         )
     elif now["state"] == "closed":
         found.append("The study is closed; reopen it to go on.")
-    if told.next is not None and told.next.cells:
-        gain = 1.0 - told.next.then / told.next.now if told.next.now else 0.0
-        found.append(
-            f"{told.next.money:.4g}{unit} more would buy about {told.next.cells} cells and lower the expected error "
-            f"of cells not bought from {told.next.now:.3g} to {told.next.then:.3g} ({gain:.0%})."
-        )
-    elif now["state"] == "exhausted":
+    if now["state"] == "exhausted":
         found.append("The money is spent; extend the budget to know more.")
     elif now["state"] == "finished":
         found.append("Nothing is left to ask: the answer stands.")
-    if told.board is not None:
-        first = best_rows(told)
-        if len(first) == 1:
-            found.append("The first place is decided; more money would only settle those below.")
-        else:
-            found.append(f"{len(first)} rows may be the best; more cells of these would tell.")
+    if told.verdict:
+        found.append(f"{told.verdict}.")
     return found
