@@ -292,12 +292,12 @@ def _auto(
     if errors is None:
         return found, [*reasons, "too few linked entries to try rank one"]
     general, one = errors
-    words = f"held-out error {general:.4g} with low-rank, {one:.4g} with rank one"
+    compared = f"held-out error {general:.4g} with low-rank, {one:.4g} with rank one"
     if one >= MARGIN * general:
-        return found, [*reasons, words]
+        return found, [*reasons, compared]
     products = rank_one(seen)
     report = {**products.report, "method": "rank-one", "rank": 1, "held_out_rmse": one}
-    return replace(products, report=report), [f"rank one fits better: {words}"]
+    return replace(products, report=report), [f"rank one fits better: {compared}"]
 
 
 def _tiny(
@@ -311,7 +311,7 @@ def _tiny(
     for fit in ("binary", "gaussian"):
         if len(np.unique(kept.values)) < 2 or not len(held):
             return "ordinal", ["two-valued answers on a tiny side: too few to fit probabilities"]
-        found = low_rank(kept, likelihood=fit, **params)  # type: ignore[arg-type]
+        found = low_rank(kept, likelihood=fit, **params)
         chance = (found.entries(held.rows, held.cols) - low) / (high - low)
         chance = np.clip(chance, CLIPPED, 1.0 - CLIPPED)
         losses.append(float(-np.mean(np.log(np.where(yes, chance, 1.0 - chance)))))

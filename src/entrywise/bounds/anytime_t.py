@@ -43,7 +43,7 @@ def log_evidence(
     counts = np.asarray(count, np.float64)
     horizon = min(horizon, 0.9 * population)  # sharpest before the very end, where all is known
     freedom = np.maximum(counts - 1.0, 1.0)
-    g = float(_clock(np.maximum(horizon, 1.0), population)) / BEST_AT
+    g = float(_clock(np.asarray(max(horizon, 1.0)), population)) / BEST_AT
     with np.errstate(divide="ignore", invalid="ignore"):
         k = _clock(counts, population)
         square = k * np.asarray(mean) ** 2 / np.asarray(variance) / freedom
@@ -75,7 +75,7 @@ def half_width(
     if count >= population:
         return 0.0
     horizon = min(horizon, 0.9 * population)
-    k = float(_clock(np.float64(count), population))
+    k = float(_clock(np.asarray(float(count)), population))
     g = float(_clock(np.maximum(horizon, 1.0), population)) / BEST_AT
     rise = ((k + g) / g / (1.0 - level) ** 2) ** (1.0 / count)
     below = 1.0 - rise * g / (k + g)

@@ -101,7 +101,7 @@ def kernel(
     n = len(X)
     if rank is not None and rank > n:
         raise ParameterError(f"--rank must be in 0..{n}, the number of points, got {rank}")
-    plan = adaptive_nystrom(n, rank=rank, max_error=max_error, order=order, rng=seed)  # type: ignore[arg-type]
+    plan = adaptive_nystrom(n, rank=rank, max_error=max_error, order=order, rng=seed)
     found = play(plan, oracle, budget=budget, progress=True)
     target = out or Path(f"{'points' if file == '-' else file}.factor.npz")
     found.save(target)

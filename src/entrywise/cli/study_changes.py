@@ -134,7 +134,7 @@ def _longer(
         if not by_row and not by_col:
             raise ParameterError("give the prices of all entries anew with `study change --price`")
         new[mode] = before + price if by_row else [before[0] + price[0]]
-    return old | new
+    return {**old, **new}
 
 
 @study.command()

@@ -97,7 +97,7 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         plan = adaptive_nystrom(
             n,
             rank=most,
-            order=self.order,  # type: ignore[arg-type]
+            order=self.order,
             max_error=self.max_error,
             block=min(most // 8, WIDEST) if in_blocks else None,
             rng=seed,

@@ -126,6 +126,7 @@ def low_rank(
     values = None
     if likelihood == "binary":
         values = two_values(observations.values)
+        fit: EmpiricalBayes
         fit, offset, scale = _prepare_binary(observations, values)
         max_sweeps *= LONGER
     else:
@@ -235,6 +236,7 @@ def _described(
         given if isinstance(given, tuple) else Features.of(given, labels, side.size, name)
     )
     side.describe(values)
+    assert isinstance(coded, Features)
     return coded
 
 

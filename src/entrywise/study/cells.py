@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,7 +130,7 @@ def far_off(store: Store, record: Record, told: Told) -> list[int]:
             q.expected.is_not(None),
             store.database.within(q.position, positions),
         )
-        rows = store.database.read(lambda c, query=query: store.database.columns(c, query))
+        rows = store.database.read(partial(_columns, store, query))
         asked |= {(batch, position): (mean, deviation) for position, mean, deviation in rows}
     found = []
     for k, key in enumerate(keys):
@@ -137,3 +138,7 @@ def far_off(store: Store, record: Record, told: Told) -> list[int]:
         if abs(told.value[k] - mean) > IMPLAUSIBLE * (deviation or np.inf):
             found.append(k)
     return found
+
+
+def _columns(store: Store, query: sa.Select[Any], connection: Connection) -> list[Any]:
+    return list(store.database.columns(connection, query))

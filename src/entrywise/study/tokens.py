@@ -57,7 +57,7 @@ def create(
 
     def make(connection: Connection) -> Token:
         now = store.database.now(connection)
-        row = {
+        row: dict[str, Any] = {
             "hash": hashed(secret),
             "title": title or f"{role} of {study or 'all studies'}",
             "role": role,

@@ -35,7 +35,7 @@ def new_rows(known: Mask, available: Mask) -> Mask | None:
     old = known.sum(axis=1) >= HISTORY_SHARE * cells
     if old.sum() < HISTORY_ROWS or old.all():
         return None
-    return ~old
+    return np.asarray(~old)
 
 
 def row_deviations(seen: Observations) -> Array:

@@ -32,7 +32,7 @@ class Bought:
     arms: NDArray[np.str_]
     probability: Array
     price: Array
-    known: Mask = field(default=None)  # type: ignore[assignment]
+    known: Mask = field(default=None)  # type: ignore[arg-type]
     available: Mask | None = None
 
     def __post_init__(self) -> None:

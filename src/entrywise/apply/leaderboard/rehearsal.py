@@ -171,7 +171,7 @@ def purchase(
         budget=budget,
         goal=goal,
         available=there,
-        rng=seed,  # type: ignore[arg-type]
+        rng=seed,
     )
     run = Run(plan)
     fit = play(run, MatrixOracle(values))

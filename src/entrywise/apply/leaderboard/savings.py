@@ -89,8 +89,8 @@ def savings(board: Scores, bought: Bought, prices: Prices | None = None) -> Savi
     )  # of half the log of a mean square
     doubt = math.exp(SURE * math.hypot(math.sqrt(chance), BETWEEN))
     ratio = ours / naive
-    shares = [_saved(x, share) for x in (ratio, ratio * doubt, ratio / doubt)]
-    return Savings(ratio, ratio / doubt, ratio * doubt, *shares)
+    saved, least, most = (_saved(x, share) for x in (ratio, ratio * doubt, ratio / doubt))
+    return Savings(ratio, ratio / doubt, ratio * doubt, saved, least, most)
 
 
 def _within(bought: Bought) -> Array:

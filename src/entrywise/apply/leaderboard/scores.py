@@ -167,7 +167,7 @@ def scores(
         deviation,
         freedom,
         cells=np.bincount(seen.rows, minlength=m),
-        spent=np.bincount(bought.rows, paid, m),
+        spent=np.asarray(np.bincount(bought.rows, paid, m), np.float64),
         apart=found,
         told=order(found, level, promise),
         how=how,
