@@ -13,7 +13,7 @@ from entrywise.layouts import (
     COL,
     ROW,
     VALUE,
-    Facts,
+    ColumnFacts,
     Kind,
     Labels,
     Layout,
@@ -93,12 +93,12 @@ def _index(frame: Any) -> tuple[Any, list[str] | None]:
     return frame, [str(label) for label in index]
 
 
-def _facts(name: str, column: Any) -> Facts:
+def _facts(name: str, column: Any) -> ColumnFacts:
     kind = _kind(column)
     steps: Any = np.zeros(0)
     if kind == "whole" and not column.null_count():
         steps = np.diff(column.to_numpy().astype(np.float64))
-    return Facts(
+    return ColumnFacts(
         name,
         kind,
         distinct=int(column.drop_nulls().n_unique()),
@@ -170,7 +170,7 @@ def _long(
 
 def _wide(
     columns: list[Any],
-    facts: list[Facts],
+    facts: list[ColumnFacts],
     index: list[str] | None,
     labels: Labels,
     noise: str | float | None,

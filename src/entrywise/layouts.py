@@ -35,7 +35,7 @@ RARE = 1e-3  # chance below which a column without gaps is unlike its neighbours
 
 
 @dataclass(frozen=True)
-class Facts:
+class ColumnFacts:
     """What is known of a column: its name, what it holds, and how many cells are different or empty."""
 
     name: str
@@ -64,13 +64,13 @@ def is_label_name(name: str) -> bool:
 
 
 def long_columns(
-    columns: Sequence[Facts], lines: int, repeats: Callable[[int, int], bool]
+    columns: Sequence[ColumnFacts], lines: int, repeats: Callable[[int, int], bool]
 ) -> tuple[int, int, int] | None:
     """Return which columns are row, column and value of a long table; None where the table is wide.
 
     Parameters
     ----------
-    columns : sequence of Facts
+    columns : sequence of ColumnFacts
     lines : int
         Number of records.
     repeats : callable
@@ -98,7 +98,7 @@ def long_columns(
     return None
 
 
-def has_labels(columns: Sequence[Facts], lines: int, headed: bool) -> bool:
+def has_labels(columns: Sequence[ColumnFacts], lines: int, headed: bool) -> bool:
     """Return whether the first column of a wide table holds labels; refuse where that is not clear."""
     first, rest = columns[0], columns[1:]
     if not rest:
@@ -118,7 +118,7 @@ def has_labels(columns: Sequence[Facts], lines: int, headed: bool) -> bool:
     raise _labels(first, "unique whole numbers")
 
 
-def _stands_apart(first: Facts, rest: Sequence[Facts], lines: int) -> bool:
+def _stands_apart(first: ColumnFacts, rest: Sequence[ColumnFacts], lines: int) -> bool:
     """Return whether unique whole numbers are unlike the columns beside them, and under a name of their own."""
     if not first.name.strip() or re.fullmatch(r"[\d.]+", first.name):
         return False
@@ -131,7 +131,7 @@ def _stands_apart(first: Facts, rest: Sequence[Facts], lines: int) -> bool:
     return series or counted or full_by_chance < RARE
 
 
-def _named(columns: Sequence[Facts], names: Sequence[str]) -> int | None:
+def _named(columns: Sequence[ColumnFacts], names: Sequence[str]) -> int | None:
     plain = [plain_name(column.name) for column in columns]
     twice = next((name for name in names if plain.count(name) > 1), None)
     if twice is not None:
@@ -139,12 +139,12 @@ def _named(columns: Sequence[Facts], names: Sequence[str]) -> int | None:
     return next((plain.index(name) for name in names if name in plain), None)
 
 
-def _is_key(column: Facts) -> bool:
+def _is_key(column: ColumnFacts) -> bool:
     return column.kind in ("text", "whole") and not column.gaps
 
 
 def _beside(
-    columns: Sequence[Facts], roles: Sequence[int | None], value: int
+    columns: Sequence[ColumnFacts], roles: Sequence[int | None], value: int
 ) -> tuple[int, int, int] | None:
     """Return the roles where the value is named and one way is left to find the other two."""
     taken = [k for k in roles[:2] if k is not None and k != value]
@@ -163,7 +163,7 @@ def _beside(
 
 
 def _unless_wide(
-    columns: Sequence[Facts], found: tuple[int, int, int], lines: int
+    columns: Sequence[ColumnFacts], found: tuple[int, int, int], lines: int
 ) -> tuple[int, int, int]:
     """Refuse where the columns found may as well be labels and numbers of a wide table."""
     row, col = columns[found[0]], columns[found[1]]
@@ -174,7 +174,7 @@ def _unless_wide(
 
 
 def _three(
-    columns: Sequence[Facts], lines: int, repeats: Callable[[int, int], bool]
+    columns: Sequence[ColumnFacts], lines: int, repeats: Callable[[int, int], bool]
 ) -> tuple[int, int, int] | None:
     """Return (0, 1, 2) where three columns without usual names are two keys and a number."""
     a, b, value = columns
@@ -193,7 +193,7 @@ def _three(
     return None
 
 
-def _may_be_keys(columns: Sequence[Facts], lines: int) -> bool:
+def _may_be_keys(columns: Sequence[ColumnFacts], lines: int) -> bool:
     """Return whether the first two columns may name entries: no gap anywhere, as a wide table would have, and repeats."""
     a, b = columns[:2]
     named = _is_key(b) or b.kind == "empty"  # a column called NA looks empty
@@ -215,7 +215,7 @@ def _is_series(names: Sequence[str], first: str) -> bool:
 
 
 def _unlike_wide(
-    a: Facts, b: Facts, lines: int, repeats: Callable[[int, int], bool]
+    a: ColumnFacts, b: ColumnFacts, lines: int, repeats: Callable[[int, int], bool]
 ) -> bool:  # the birthday problem
     expected = lines**2 / (2.0 * max(a.distinct, 1) * max(b.distinct, 1))
     return expected >= CLEAR and not repeats(0, 1)
@@ -228,7 +228,7 @@ def _both(row: str, col: str) -> DataError:
     )
 
 
-def _labels(first: Facts, held: str) -> DataError:
+def _labels(first: ColumnFacts, held: str) -> DataError:
     return DataError(
         f"its first column, {first.name!r}, holds {held}, which may be labels or values; "
         "say --labels first or --labels none (labels= in Python)"

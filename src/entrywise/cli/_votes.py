@@ -18,7 +18,7 @@ from entrywise.cli._shared import Format, emit
 from entrywise.estimators.stream import BinaryStream, label_of, truth
 from entrywise.exceptions import DataError, ParameterError, StoreError
 from entrywise.layouts import COL, ROW, VALUE
-from entrywise.tables import Lines
+from entrywise.tables import TableLines
 
 Say = Callable[[str], None]
 _WRITTEN: dict[str, bool | int] = {"true": True, "false": False, "1": 1, "+1": 1, "0": 0, "-1": -1}
@@ -148,7 +148,7 @@ class _Csv(_Records):
 
     def __init__(self, labels: dict[str, bool] | None, header: str) -> None:
         super().__init__(labels)
-        self._lines = Lines(header, (("row", ROW), ("col", COL), ("label", VALUE)))
+        self._lines = TableLines(header, (("row", ROW), ("col", COL), ("label", VALUE)))
 
     def vote(self, text: str) -> tuple[str, str, bool | None]:
         row, col, label = self._lines.cells(text)
@@ -220,7 +220,7 @@ class Journal:
         self._file.close()
 
 
-class Answers:
+class Replies:
     """Prints predictions as they come: JSON lines, CSV, or a table at the end."""
 
     def __init__(self, format: Format) -> None:

@@ -185,7 +185,7 @@ def _follow(
     from entrywise.cli import _votes
 
     model = follower.model
-    out, said = _votes.Answers(format), model.trials
+    out, said = _votes.Replies(format), model.trials
     try:
         for batch in batches:
             out.write(batch, follower.predict(batch))

@@ -28,7 +28,7 @@ FLAT = 1e-9  # a feature that varies by less, relative to its size, says nothing
 
 
 @dataclass(frozen=True)
-class Column:
+class FeatureColumn:
     """One column of a frame or array: numbers with NaN, or texts with None."""
 
     name: str
@@ -41,7 +41,7 @@ class FeatureTable:
     """Features by label, read from a file; a frame says the same."""
 
     labels: list[str]
-    columns: list[Column]
+    columns: list[FeatureColumn]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ def _wide(
     return found, found._finished(X)
 
 
-def _frame(given: Any) -> tuple[list[str] | None, list[Column]]:
+def _frame(given: Any) -> tuple[list[str] | None, list[FeatureColumn]]:
     """Return the labels of a frame, from its index or a first column of different texts or numbers, and the others."""
     if isinstance(given, FeatureTable):
         return given.labels, given.columns
@@ -190,15 +190,17 @@ def _frame(given: Any) -> tuple[list[str] | None, list[Column]]:
     return labels, columns
 
 
-def _column(name: str, series: Any) -> Column:
+def _column(name: str, series: Any) -> FeatureColumn:
     values = series.to_list()
     if series.dtype.is_numeric() or str(series.dtype) == "Boolean":
         numbers = np.array([np.nan if x is None else float(x) for x in values])
-        return Column(name, numbers, None)
-    return Column(name, None, [None if x is None or x != x else str(x) for x in values])
+        return FeatureColumn(name, numbers, None)
+    return FeatureColumn(name, None, [None if x is None or x != x else str(x) for x in values])
 
 
-def _columns(given: Any, labels: Sequence[str] | None, lines: int, side: str) -> list[Column]:
+def _columns(
+    given: Any, labels: Sequence[str] | None, lines: int, side: str
+) -> list[FeatureColumn]:
     """Return the columns, a value for every line: by label, else by place."""
     if not hasattr(given, "columns"):
         return _array_columns(given, lines, side)
@@ -218,22 +220,22 @@ def _columns(given: Any, labels: Sequence[str] | None, lines: int, side: str) ->
     return columns
 
 
-def _length(columns: list[Column]) -> int:
+def _length(columns: list[FeatureColumn]) -> int:
     if not columns:
         return 0
     return len(columns[0].texts if columns[0].numbers is None else columns[0].numbers)  # type: ignore[arg-type]
 
 
-def _taken(column: Column, at: list[int]) -> Column:
+def _taken(column: FeatureColumn, at: list[int]) -> FeatureColumn:
     """Return the column in the order of the lines; a line that has none has a gap."""
     if column.numbers is not None:
         longer = np.append(column.numbers, np.nan)
-        return Column(column.name, longer[at], None)
+        return FeatureColumn(column.name, longer[at], None)
     texts = [*(column.texts or []), None]
-    return Column(column.name, None, [texts[k] for k in at])
+    return FeatureColumn(column.name, None, [texts[k] for k in at])
 
 
-def _array_columns(given: Any, lines: int, side: str) -> list[Column]:
+def _array_columns(given: Any, lines: int, side: str) -> list[FeatureColumn]:
     try:
         X = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -244,10 +246,10 @@ def _array_columns(given: Any, lines: int, side: str) -> list[Column]:
         raise DataError(
             f"features of {side}s must be {lines} lines of finite numbers or NaN, got shape {X.shape}"
         )
-    return [Column(str(k), X[:, k], None) for k in range(X.shape[1])]
+    return [FeatureColumn(str(k), X[:, k], None) for k in range(X.shape[1])]
 
 
-def _kinds(column: Column, side: str) -> list[tuple[str, str]]:
+def _kinds(column: FeatureColumn, side: str) -> list[tuple[str, str]]:
     """Return what a column becomes: (kind, text) of each number."""
     if column.numbers is not None:
         gaps = np.isnan(column.numbers)
@@ -263,7 +265,7 @@ def _kinds(column: Column, side: str) -> list[tuple[str, str]]:
 
 
 def _numbers(
-    columns: list[Column], names: Sequence[str], kinds: Sequence[str], texts: Sequence[str]
+    columns: list[FeatureColumn], names: Sequence[str], kinds: Sequence[str], texts: Sequence[str]
 ) -> Array:
     """Return the coded numbers, one column for each of the names."""
     place = {column.name: column for column in columns}

@@ -8,7 +8,7 @@
 ``read_features``      numbers and categories beside the labels of rows or columns
 ``read_long(path)``    one column of texts for each role: item, worker, label; winner, loser; ...
 ``read_comparisons``   who beat whom, and who tied
-``Lines(header)``      the lines of a table that comes as a stream, one at a time
+``TableLines(header)`` the lines of a table that comes as a stream, one at a time
 ``read_points(path)``  a finite array, one point a line
 ``write_table(path)``  columns and rows as CSV or, with the extra ``excel``, as a workbook
 =====================  ============================================================================================
@@ -41,7 +41,7 @@ from entrywise.tables.roles import (
     read_labels,
     read_long,
 )
-from entrywise.tables.streams import Lines
+from entrywise.tables.streams import TableLines
 from entrywise.tables.table import Column, Table, listed, read_table
 from entrywise.tables.writing import write_table
 
@@ -55,9 +55,9 @@ __all__ = [
     "WORKER",
     "Column",
     "Comparisons",
-    "Lines",
     "Reading",
     "Table",
+    "TableLines",
     "arrays_of",
     "boundary",
     "comparisons_of",

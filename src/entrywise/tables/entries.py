@@ -19,7 +19,7 @@ from entrywise.layouts import (
     NAMED,
     ROW,
     VALUE,
-    Facts,
+    ColumnFacts,
     Labels,
     Layout,
     has_labels,
@@ -168,7 +168,7 @@ def read_points(path: str | os.PathLike[str]) -> Array:
     return X
 
 
-def facts_of(table: Table) -> list[Facts]:
+def facts_of(table: Table) -> list[ColumnFacts]:
     """Return what the guesses need of each column."""
     return [_facts(column) for column in table.columns]
 
@@ -219,11 +219,11 @@ class _naming:
 # Long tables
 
 
-def _facts(column: Column) -> Facts:
+def _facts(column: Column) -> ColumnFacts:
     is_text = column.kind == "text"  # among text NA is a name
     seen = [text for text in column.cells if text and (is_text or not is_gap(text))]
     steps = np.diff(column.numbers) if column.kind == "whole" else np.zeros(0)
-    return Facts(
+    return ColumnFacts(
         column.name,
         column.kind,
         distinct=len(set(seen)),

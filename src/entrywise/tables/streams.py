@@ -12,7 +12,7 @@ from entrywise.tables.table import SEPARATORS, listed
 MOST = 1_000_000  # characters of a line
 
 
-class Lines:
+class TableLines:
     """Reads the lines of a table by roles, given its header.
 
     Parameters
@@ -23,7 +23,7 @@ class Lines:
 
     Examples
     --------
-    >>> lines = Lines("user;film;label", [("row", ("row", "user")), ("col", ("film",)), ("label", ("label",))])
+    >>> lines = TableLines("user;film;label", [("row", ("row", "user")), ("col", ("film",)), ("label", ("label",))])
     >>> lines.cells("ann;Alien;true")
     ['ann', 'Alien', 'true']
     """

@@ -43,7 +43,8 @@ class Telling:
         now = self.story.now
         here = (now["batches"], now["answered"])
         later = now["epoch"] > since[0]
-        return later or (now["epoch"] == since[0] and here[0] >= since[1] and here[1] >= since[2])
+        same = now["epoch"] == since[0] and here[0] >= since[1] and here[1] >= since[2]
+        return bool(later or same)
 
 
 class Background:

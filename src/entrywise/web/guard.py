@@ -43,7 +43,7 @@ HEADERS = {
 }
 
 
-class Refused(Exception):
+class Turned(Exception):
     """A body that is too large, or too slow."""
 
 
@@ -68,7 +68,7 @@ class Gate:
         if refused is not None:
             await JSONResponse(*refused, headers=HEADERS)(scope, receive, send)
             return
-        body = Body(receive, self._largest(headers), self.patience)
+        body = BoundedBody(receive, self._largest(headers), self.patience)
 
         async def safe_send(message: Message) -> None:
             if body.refused is not None:
@@ -79,7 +79,7 @@ class Gate:
                 message["headers"] = [*message["headers"], *(x for x in more if x[0] not in have)]
             await send(message)
 
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(Turned):
             await self.app(scope, body, safe_send)
         if body.refused is not None:
             await JSONResponse(*body.refused, headers=HEADERS)(scope, receive, send)
@@ -100,7 +100,7 @@ class Gate:
         return None
 
 
-class Body:
+class BoundedBody:
     """A body as it comes, of a bounded size and in a bounded time."""
 
     def __init__(self, receive: Receive, largest: int, patience: float) -> None:
@@ -126,7 +126,7 @@ class Body:
 
     def _refuse(self, words: str, code: int) -> NoReturn:
         self.refused = ({"message": words}, code)
-        raise Refused(words)
+        raise Turned(words)
 
 
 @dataclass(frozen=True)

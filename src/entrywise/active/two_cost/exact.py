@@ -97,8 +97,8 @@ def _some_failed(held: Holdings) -> bool:
     return answered < held.setting.m * len(held.columns)
 
 
-class Cells(NamedTuple):
-    """Cells to measure: ``each`` in every column left, at rows ``places`` (columns, each); flat in ``rows``, ``cols``."""
+class ExactCells(NamedTuple):
+    """ExactCells to measure: ``each`` in every column left, at rows ``places`` (columns, each); flat in ``rows``, ``cols``."""
 
     each: int
     places: Indices
@@ -106,7 +106,7 @@ class Cells(NamedTuple):
     cols: Indices
 
 
-def _cells(held: Holdings, rest: Indices, k: int, rng: np.random.Generator) -> Cells | None:
+def _cells(held: Holdings, rest: Indices, k: int, rng: np.random.Generator) -> ExactCells | None:
     """Return k + 1 cells in each column left, the last to check, or k where no more can be paid; None where not even those."""
     m = held.setting.m
     for each in (min(k + 1, m), k):
@@ -115,7 +115,7 @@ def _cells(held: Holdings, rest: Indices, k: int, rng: np.random.Generator) -> C
         rows, cols = places.ravel(), np.repeat(rest, each)
         cost = float(held.setting.entry_prices(rows, cols).sum())
         if cost <= held.money * (1 + CENT):
-            return Cells(each, places, rows, cols)
+            return ExactCells(each, places, rows, cols)
     return None
 
 

@@ -26,7 +26,7 @@ FOLDS = 5  # parts of the known rows, each treated as new while the others are h
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class NewScores:
     """Scores of new rows; ``deviation`` makes a normal interval at the level asked for as wide as the replay says."""
 
     mean: Array
@@ -34,7 +34,7 @@ class Told:
     how: str
 
 
-def against_history(bought: Bought, new: Mask, price: Array, level: float) -> Told:
+def against_history(bought: Bought, new: Mask, price: Array, level: float) -> NewScores:
     """Return the scores of new rows from their own cells and a fit of the known rows, with replayed intervals."""
     from scipy.stats import norm
 
@@ -59,7 +59,7 @@ def against_history(bought: Bought, new: Mask, price: Array, level: float) -> To
             memory[key] = quantile(replay.ratios(unit, money), level)
         wider[at] = memory[key]
     how = f"{len(old)} known rows treated as new in turn, the same plan replayed on them"
-    return Told(mean, spread * wider / float(norm.ppf(0.5 + level / 2)), how)
+    return NewScores(mean, spread * wider / float(norm.ppf(0.5 + level / 2)), how)
 
 
 def folded_means(fit: LowRank, own: Observations, there: Mask) -> tuple[Array, Array]:
