@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import DataError
-from entrywise.results.features import Column, FeatureTable
+from entrywise.results.features import FeatureColumn, FeatureTable
 from entrywise.tables import files
 from entrywise.tables.numbers import is_gap
 from entrywise.tables.roles import read_labels
@@ -34,9 +34,9 @@ def read_features(path: str | os.PathLike[str]) -> Any:
     for column in table.columns[1:]:
         if column.kind == "text":
             texts = [None if is_gap(cell) else cell for cell in column.cells]
-            columns.append(Column(column.name, None, texts))
+            columns.append(FeatureColumn(column.name, None, texts))
         else:
-            columns.append(Column(column.name, column.numbers, None))
+            columns.append(FeatureColumn(column.name, column.numbers, None))
     if not columns:
         raise table.error("has no features beside the labels; give at least one column")
     return FeatureTable(labels, columns)
