@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from entrywise.types import Array
 
@@ -54,10 +55,11 @@ def log_evidence(
     return np.where((counts >= 2) & ~np.isnan(square), found, 0.0)
 
 
-def _clock(count: Array, population: float) -> Array:
+def _clock(count: ArrayLike, population: float) -> Array:
     """Return counts on the clock of sampling without replacement; one number short of all at most."""
     with np.errstate(divide="ignore"):
-        return np.asarray(count / np.maximum(1.0 - count / population, 0.0))
+        counts = np.asarray(count, np.float64)
+        return np.asarray(counts / np.maximum(1.0 - counts / population, 0.0))
 
 
 def half_width(

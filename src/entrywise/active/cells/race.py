@@ -37,7 +37,7 @@ def chances_of_best(
     draws = rng.standard_normal((DRAWS, len(mean)))
     draws /= np.sqrt(rng.chisquare(freedom, (DRAWS, len(mean))) / freedom)
     wins = np.bincount(np.argmax(mean + deviation * draws, axis=1), minlength=len(mean))
-    return np.asarray(wins + 0.5) / (DRAWS + 0.5 * len(mean))  # never quite 0 or 1
+    return np.asarray((wins + 0.5) / (DRAWS + 0.5 * len(mean)))  # never quite 0 or 1
 
 
 def named_winner(
