@@ -21,10 +21,10 @@ from entrywise.queries import History, Prices
 from entrywise.run import refuse_asymmetry
 from entrywise.study import past, plans
 from entrywise.study.entries import Labels, number, parse_id, title
-from entrywise.study.leases import FREE, WITHDRAWN, withdraw
+from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
 from entrywise.study.records import Epoch, Key, Record
-from entrywise.study.schema import GIVEN, facts, pending, questions, studies
+from entrywise.study.schema import FREE, GIVEN, facts, pending, questions, studies
 from entrywise.study.steps import Steps
 from entrywise.study.store import Store
 
@@ -54,7 +54,7 @@ class Change:
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     known: History = field(default_factory=History.empty)
     said: Sequence[Said] = ()
-    flags: Mapping[str, bool] = field(default_factory=dict)
+    flags: Mapping[str, Any] = field(default_factory=dict)
 
 
 # making one
@@ -129,7 +129,7 @@ def begin(
     return store
 
 
-def _flags(plan: Any) -> dict[str, bool]:
+def _flags(plan: Any) -> dict[str, Any]:
     names = ("symmetric", "fresh", "tolerates_failed", "history", "streaming")
     return {name: bool(getattr(plan, name)) for name in names}
 

@@ -17,7 +17,7 @@ from entrywise.study.store import Store
 
 def check(store: Store, record: Record, steps: Steps) -> dict[str, Any]:
     """Return what was found to be in order; raise where something is not."""
-    found = {"database": _integrity(store)}
+    found: dict[str, Any] = {"database": _integrity(store)}
     found |= ledger(store, record)
     try:
         found["steps"] = steps.verify(record)

@@ -294,7 +294,7 @@ def _question_lines(labels: Labels, number: int, lines: list[Any]) -> list[dict[
     """Return what was said of a question, the standing answer last; or where it waits."""
     first = lines[0]
     said = [line for line in lines if line.kind is not None]
-    standing = None
+    standing: Any = None
     for line in said:
         if line.kind in ("answer", "known", "amend"):
             standing = line

@@ -329,7 +329,7 @@ class _Telling:
         found = connection.execute(query).all()
         fresh = [row[0] for row in found if not (row.failed and row.worker is None)]
         if fresh:
-            change = {"failed": True, "worker": None, "leased_at": None}
+            change: dict[str, Any] = {"failed": True, "worker": None, "leased_at": None}
             change |= {"leased_until": FAILED, "turn": p.turn + 1}
             connection.execute(sa.update(pending).where(*self._open(batch, fresh)).values(**change))
         free = {row[0]: Held(*row[1:]) for row in found}
