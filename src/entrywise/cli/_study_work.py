@@ -34,7 +34,7 @@ def answering(
         raise ParameterError(f"--by must be label or index, got {by!r}")
     labels = study.labels
     named = by == "label"
-    names = {
+    names: dict[str, Any] = {
         "row_labels": labels.rows if named else None,
         "col_labels": labels.cols if named else None,
     }

@@ -175,10 +175,10 @@ def _known(record: Record, seen: Observations | None, names: Labels) -> History:
             )
         into = np.array([code[label] for label in given], np.int64)
         rows, cols = (into[rows], cols) if axis == "row" else (rows, into[cols])
-    size = (record.n_rows or int(rows.max(initial=0)) + 1, record.n_cols or 1)
+    whole = (record.n_rows or int(rows.max(initial=0)) + 1, record.n_cols or 1)
     noise = seen.noise_array(default=np.nan)
     if record.symmetric:
-        refuse_asymmetry(Observations(rows, cols, seen.values, size))
+        refuse_asymmetry(Observations(rows, cols, seen.values, whole))
         _, first = np.unique(_pairs(rows, cols), return_index=True)  # (i, j) and (j, i) are one
         first.sort()
         rows, cols, noise = rows[first], cols[first], noise[first]
@@ -559,7 +559,7 @@ def set_params(
     def edit(record: Record) -> Change:
         size = getattr(maker(record.plan), "size", "shape")
         if size in params and list(np.atleast_1d(params[size])) != list(
-            np.atleast_1d(record.params.get(size))
+            np.atleast_1d(record.params[size])
         ):
             raise ParameterError(f"{size} is the size of the study; extend it instead")
         both = {**record.params, **plans.plain(params)}

@@ -287,7 +287,7 @@ def _expected(record: Any, matrix: Array, found: Any) -> Any:
     if not record.streaming:
         return play(adaptive_nystrom(len(matrix), rng=record.seed), MatrixOracle(matrix))
     if not record.epoch:
-        made = scattered(tuple(matrix.shape), budget=record.total, rng=record.seed)  # type: ignore[arg-type]
+        made = scattered(tuple(matrix.shape), budget=record.total, rng=record.seed)
         return play(made, MatrixOracle(matrix))
     # in a later epoch it goes on from what was bought: every value must be the matrix's own
     values = found.left @ found.right.T

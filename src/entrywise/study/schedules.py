@@ -152,7 +152,7 @@ class Schedule:
         after = self._facts()
         kept = [(key, x) for key, x in answers if x is not None and (key, x) in after]
         if len(kept) == len([x for _, x in answers if x is not None]):
-            self.acknowledged += kept  # type: ignore[arg-type]
+            self.acknowledged += kept
         else:  # killed before the commit: nothing of it may be there that was not before
             assert all(line in before for line in kept), "a tell was kept in part"
 
