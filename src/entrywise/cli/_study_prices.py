@@ -72,7 +72,8 @@ def _prices(table: Table, name: str | None = None) -> list[float]:
     for k, price in enumerate(numbers.tolist()):
         if price <= 0:
             raise table.error(f"line {table.lines[k]}: a price must be above 0, got {price:g}")
-    return [float(price) for price in numbers]
+    found: list[float] = numbers.tolist()
+    return found
 
 
 def _file(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None) -> tuple[str, Any]:

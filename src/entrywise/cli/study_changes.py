@@ -124,7 +124,7 @@ def _longer(
     from entrywise.exceptions import ParameterError
 
     new = quotes(words, rule, rows, cols) or {}
-    old = found.prices.to_json()
+    old: dict[str, Any] = found.prices.to_json()
     for mode, price in new.items():
         before = old.get(mode)
         if not isinstance(price, list) or not isinstance(before, list):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,7 +121,7 @@ def begin(
     if not isinstance(known, past.Past):
         known = past.given(_known(record, known, names))
     record = replace(record, given=int((known.batch == GIVEN).sum()))
-    made = Steps(None, maker).first(record, known)  # type: ignore[arg-type]  # nothing is kept yet
+    made = Steps(None, maker).first(record, known)
     store = Store.of(url)
     record = replace(record, created_at=store.now())
     epoch = Epoch(record.params, record.prices, record.total, change, record.dropped)
@@ -176,10 +175,10 @@ def _known(record: Record, seen: Observations | None, names: Labels) -> History:
             )
         into = np.array([code[label] for label in given], np.int64)
         rows, cols = (into[rows], cols) if axis == "row" else (rows, into[cols])
-    shape = (record.n_rows or int(rows.max(initial=0)) + 1, record.n_cols or 1)
+    whole = (record.n_rows or int(rows.max(initial=0)) + 1, record.n_cols or 1)
     noise = seen.noise_array(default=np.nan)
     if record.symmetric:
-        refuse_asymmetry(Observations(rows, cols, seen.values, shape))
+        refuse_asymmetry(Observations(rows, cols, seen.values, whole))
         _, first = np.unique(_pairs(rows, cols), return_index=True)  # (i, j) and (j, i) are one
         first.sort()
         rows, cols, noise = rows[first], cols[first], noise[first]
@@ -559,9 +558,8 @@ def set_params(
 
     def edit(record: Record) -> Change:
         size = getattr(maker(record.plan), "size", "shape")
-        if (
-            size in params
-            and np.ravel(params[size]).tolist() != np.ravel(record.params[size]).tolist()
+        if size in params and list(np.atleast_1d(params[size])) != list(
+            np.atleast_1d(record.params[size])
         ):
             raise ParameterError(f"{size} is the size of the study; extend it instead")
         both = {**record.params, **plans.plain(params)}
@@ -703,7 +701,7 @@ def _only(store: Store, record: Record, labels: Labels, entry: Key) -> Key:
             .select_from(questions.join(facts, same))
             .where(q.study == record.id, q.row == i, q.col == j, f.kind.in_(("answer", "known")))
         )
-        rows = store.database.read(partial(_rows, query))
+        rows = store.database.read(lambda c, query=query: c.execute(query).all())
         found |= {(int(b), int(k)) for b, k in rows}
     if not found:
         raise TellError(f"entry {labels.name(*entry)} was not answered; there is nothing to amend")
@@ -740,7 +738,3 @@ def out_with(store: Store, record: Record) -> int:
         return int(connection.execute(query).scalar_one())
 
     return store.database.read(count)
-
-
-def _rows(query: sa.Select[Any], connection: Connection) -> list[Any]:
-    return list(connection.execute(query).all())

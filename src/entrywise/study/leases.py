@@ -179,10 +179,8 @@ class Leases:
 
     def _asked(self, connection: Connection, study: int, keys: list[Key]) -> list[tuple[Any, ...]]:
         q, p = questions.c, pending.c
-        columns = (
-            *(q.batch, q.position, q.row, q.col, q.mode, q.price, q.unit),
-            *(q.arm, q.probability, q.plate, q.well),
-        )
+        columns: list[Any] = [q.batch, q.position, q.row, q.col, q.mode, q.price, q.unit]
+        columns += [q.arm, q.probability, q.plate, q.well]
         found: list[tuple[Any, ...]] = []
         for batch, positions in by_batch(keys):
             quotes = sa.select(p.position, p.price).where(p.study == study, p.batch == batch)

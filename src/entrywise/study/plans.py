@@ -48,7 +48,8 @@ def makers(allowed: Mapping[str, Callable[..., Plan]] | None = None) -> Maker:
                 f"this study runs {name!r}, a plan that is not of entrywise; if you trust it, open it with "
                 f"--allow-plan {name}, or Study.open(..., plans={{{name!r}: function}})"
             )
-        return checked(name, methods.get(name, "active").load())  # says which names there are
+        made_: Callable[..., Plan] = methods.get(name, "active").load()
+        return made_  # says which names there are
 
     return find
 

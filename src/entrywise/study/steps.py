@@ -88,7 +88,7 @@ class Live:
 class Steps:
     """Works out the steps of one study; keeps its plan alive between them."""
 
-    def __init__(self, store: Store, maker: Maker) -> None:
+    def __init__(self, store: Store | Any, maker: Maker) -> None:
         self.store, self.maker = store, maker
         self.live: Live | None = None
         self._vain: set[Any] = set()  # (filter, state) of steps that had nothing to ask

@@ -510,7 +510,8 @@ class _Telling:
         answer = [line for line in lines if line.kind == "answer"]
         if not answer or worker is None:
             return False
-        return worker != answer[-1].worker and worker in (answer[-1].holders or "").split("\n")
+        held = (answer[-1].holders or "").split("\n").count(worker)
+        return held > (worker == answer[-1].worker)  # held again after a lapse counts, too
 
     def _repeated(self, k: int, lines: list[Any]) -> bool:
         return any(
