@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -701,7 +702,7 @@ def _only(store: Store, record: Record, labels: Labels, entry: Key) -> Key:
             .select_from(questions.join(facts, same))
             .where(q.study == record.id, q.row == i, q.col == j, f.kind.in_(("answer", "known")))
         )
-        rows = store.database.read(lambda c, query=query: c.execute(query).all())
+        rows = store.database.read(partial(_every, query))
         found |= {(int(b), int(k)) for b, k in rows}
     if not found:
         raise TellError(f"entry {labels.name(*entry)} was not answered; there is nothing to amend")
@@ -738,3 +739,7 @@ def out_with(store: Store, record: Record) -> int:
         return int(connection.execute(query).scalar_one())
 
     return store.database.read(count)
+
+
+def _every(query: sa.Select[Any], connection: Connection) -> list[Any]:
+    return list(connection.execute(query).all())

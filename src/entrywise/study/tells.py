@@ -511,7 +511,7 @@ class _Telling:
         if not answer or worker is None:
             return False
         held = (answer[-1].holders or "").split("\n").count(worker)
-        return held > (worker == answer[-1].worker)  # held again after a lapse counts, too
+        return bool(held > (worker == answer[-1].worker))  # held again after a lapse counts, too
 
     def _repeated(self, k: int, lines: list[Any]) -> bool:
         return any(
