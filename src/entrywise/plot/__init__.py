@@ -2,7 +2,7 @@
 
 >>> import entrywise as ew
 >>> axes = ew.plot.map(ew.Observations.from_dense([[1.0, float("nan")], [2.0, 3.0]]))
->>> axes.get_title()
+>>> axes.get_title(loc="left")
 '3 of 4 cells known'
 """
 

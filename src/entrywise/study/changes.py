@@ -25,7 +25,7 @@ from entrywise.study.entries import Labels, number, parse_id, title
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
 from entrywise.study.records import Epoch, Key, Record
-from entrywise.study.schema import FREE, GIVEN, facts, pending, questions, studies
+from entrywise.study.schema import FREE, GIVEN, facts, pending, questions, studies, tokens
 from entrywise.study.steps import Steps
 from entrywise.study.store import Store
 
@@ -721,8 +721,9 @@ def delete(store: Store, name: str) -> None:
     record = store.record(name)
 
     def clear(connection: Connection) -> None:
+        connection.execute(sa.delete(tokens).where(tokens.c.study == record.name))
         for table in metadata.tables.values():
-            if "study" in table.columns:
+            if "study" in table.columns and table is not tokens:  # tokens name their study
                 connection.execute(sa.delete(table).where(table.c.study == record.id))
         connection.execute(sa.delete(studies).where(studies.c.id == record.id))
 
