@@ -66,7 +66,7 @@ def story(study: Study, level: float = LEVEL) -> Story:
     if record.plan in BOARDS and isinstance(told["result"], LowRank):
         try:
             told |= _board(study, record, told["result"], level)
-        except EntrywiseError as error:
+        except (EntrywiseError, ValueError, ArithmeticError) as error:  # the rest is told anyway
             told["missing"] = str(error)
     return Story(**told)
 
