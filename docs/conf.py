@@ -52,5 +52,11 @@ def _plain_references(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r"^(\s*)\.\. \[(\w+)\] ", r"\1*  [\2] ", line) for line in lines]
 
 
+def _skip_requests(app, what, name, obj, skip, options):
+    """scikit-learn's set_fit_request and the like are its own: its manual tells of them."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", _plain_references, priority=900)
+    app.connect("autodoc-skip-member", _skip_requests)

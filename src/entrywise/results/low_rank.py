@@ -202,6 +202,8 @@ class LowRank(Matrix):
         noise : float or array, optional
             Standard deviation of the instrument that will answer; else that of the fit.
 
+        Notes
+        -----
         With held-out scores (``calibration``) the width is their conformal quantile times the entry's own standard
         deviation (one width for all when there is no posterior); without them, or when there are too few for the level,
         it is Gaussian. Conformal intervals are for answers; those of the truth are only widened by as much as the
