@@ -21,7 +21,7 @@ import numpy as np
 from _shared import Bars, cpu, in_child, show
 
 SEEDS = tuple(range(91_000, 91_010))  # never used for tuning
-LEVEL_SEEDS = (
+LEVEL_SEEDS = (93_000, 93_001, 93_002)  # for the levels: the others were seen before their scales were chosen
     92_000,
     92_001,
     92_002,
