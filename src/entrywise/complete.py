@@ -32,7 +32,7 @@ LINE_BYTES = 48  # least that a line takes at rank 0, its covariance not counted
 ENTRY_BYTES = 40  # least that a known entry takes; measured
 COPIES = 2  # of a line's covariance while the components are turned
 LOW_RANK = ("low-rank", "low_rank")
-LIKELIHOOD_WORDS = {
+LIKELIHOOD_WORDS: dict[str, list[str]] = {
     "gaussian": [],
     "binary": ["two-valued answers: fitted as probabilities"],
     "ordinal": ["few levels: cuts between them fitted on held-out entries"],
@@ -272,12 +272,12 @@ def _auto(
     params: dict[str, Any],
 ) -> tuple[LowRank, list[str]]:
     """Return the better of low-rank and rank one, and why; `chosen` says that the likelihood was not asked for."""
-    words = LIKELIHOOD_WORDS[kind]
+    why = LIKELIHOOD_WORDS[kind]
     if kind == "binary" and chosen and min(seen.shape) < TINY_SIDE:
-        kind, words = _tiny(seen, rng, params)
+        kind, why = _tiny(seen, rng, params)
     found = _calibrated(seen, low_rank, kind, rng, calibrate, {**params, "progress": progress})
     plural = "s" if found.rank != 1 else ""
-    reasons = [*words, f"low-rank found {found.rank} component{plural} beside the biases"]
+    reasons = [*why, f"low-rank found {found.rank} component{plural} beside the biases"]
     constant = float(np.ptp(seen.values)) == 0
     if (
         kind == "binary"

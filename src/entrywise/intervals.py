@@ -40,6 +40,7 @@ NARROWER = 0.98  # of the width without scales of lines: what they must reach on
 SCALE_GROUPS = 5  # parts of the held-out entries; the scales that judge each come from the others
 CHECKED_LEVEL = 0.9  # level at which widths are compared
 COLD_ENOUGH = 4000  # held-out entries of hidden lines that are enough
+LINE_WORDS = ", a scale for every row and column"
 TINY = np.finfo(float).tiny
 
 
@@ -143,13 +144,44 @@ def _with_levels(
     pairs = list(zip(fits, tests, strict=True))
     middle = np.concatenate([f.latent(t.rows, t.cols) for f, t in pairs])
     scores, spread, i, j = _tried(found.calibration, pairs)
-    if found.calibration is not None and len(found.calibration.row_factors) > 1:
-        spread = spread * _crossed_scales(i, j, scores, found.shape)  # no answer judges itself
+    spread = np.maximum(spread, TINY)
     came = np.searchsorted(values, np.concatenate([t.values for t in tests]))
-    cuts, scale = fit_cuts(middle, np.maximum(spread, TINY), came, len(values))
-    answers = Levels(values, cuts, scale)
-    chances = answers.probabilities(middle, np.maximum(spread, TINY))
+    answers, chances = _fitted_levels(values, middle, spread, came)
+    if found.calibration is not None and len(found.calibration.row_factors) > 1:
+        crossed = spread * _crossed_scales(i, j, scores, found.shape)  # no answer judges itself
+        other, likely = _fitted_levels(values, middle, crossed, came)
+        if _log_score(likely, came) < _log_score(chances, came):
+            answers, chances = other, likely
+        else:  # scales of lines that make answers less likely are none
+            found = _without_line_scales(found, scores)
     return replace(found, answers=replace(answers, scores=_set_scores(chances, came)))
+
+
+def _fitted_levels(
+    values: Array, middle: Array, spread: Array, came: Indices
+) -> tuple[Levels, Array]:
+    cuts, scale = fit_cuts(middle, spread, came, len(values))
+    answers = Levels(values, cuts, scale)
+    return answers, answers.probabilities(middle, spread)
+
+
+def _log_score(chances: Array, came: Indices) -> float:
+    picked = chances[np.arange(len(came)), came]
+    return float(-np.mean(np.log(np.maximum(picked, TINY))))
+
+
+def _without_line_scales(found: LowRank, scores: Array) -> LowRank:
+    """Return `found` calibrated by these scores, every line alike."""
+    if found.calibration is None:
+        return found
+    alike = replace(
+        found.calibration,
+        scores=np.sort(scores),
+        row_factors=np.ones(1),
+        col_factors=np.ones(1),
+    )
+    words = str(found.report.get("interval", "")).removesuffix(LINE_WORDS)
+    return _reported(replace(found, calibration=alike), interval=words)
 
 
 def _set_scores(chances: Array, came: Indices) -> Array:
@@ -320,7 +352,7 @@ def _by_line(
         return calibration, ""
     a, b = line_scales(i, j, scores, shape)
     chosen = replace(own, row_factors=a, col_factors=b)
-    return chosen, ", a scale for every row and column"
+    return chosen, LINE_WORDS
 
 
 def _tried(

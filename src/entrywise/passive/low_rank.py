@@ -124,9 +124,9 @@ def low_rank(
     if start is not None:
         draws = np.random.default_rng(draws.integers(2**63))
     values = None
+    fit: EmpiricalBayes
     if likelihood == "binary":
         values = two_values(observations.values)
-        fit: EmpiricalBayes
         fit, offset, scale = _prepare_binary(observations, values)
         max_sweeps *= LONGER
     else:
@@ -232,11 +232,11 @@ def _described(
     """Let the features of the lines of a side enter its prior; return how they are encoded."""
     if given is None:
         return None
-    coded, values = (
-        given if isinstance(given, tuple) else Features.of(given, labels, side.size, name)
-    )
-    side.describe(values)
-    assert isinstance(coded, Features)
+    found = given
+    if not isinstance(given, tuple):
+        found = Features.of(given, labels, side.size, name)
+    coded: Features = found[0]
+    side.describe(found[1])
     return coded
 
 
