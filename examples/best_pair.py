@@ -29,9 +29,7 @@ def run():
         print(f"{'':10} {regret(losses, result.pair):.1%} more than for the best pair")
     print(found.certificate)
     axes = plot.map(visitors.losses, ([found.pair[0]], [found.pair[1]]))
-    axes.set_title(
-        "How often neither is clicked; dot: the pair found", loc="left"
-    )
+    axes.set_title("How often neither is clicked; dot: the pair found", loc="left")
     return regret(losses, found.pair), regret(losses, naive.pair)
 
 

@@ -90,7 +90,17 @@ def test_nothing_public_is_missing_from_the_reference(tmp_path):
             if inspect.isfunction(value) or inspect.isclass(value):
                 assert id(value) in known, f"{module.__name__}.{name} is not in the reference"
     listed = {m.removeprefix("entrywise.").split(".")[0] for m in MODULES}
-    inner = {"answers", "linalg", "types", "fragments", "npz", "frames", "layouts", "gallery", "methods"}
+    inner = {
+        "answers",
+        "linalg",
+        "types",
+        "fragments",
+        "npz",
+        "frames",
+        "layouts",
+        "gallery",
+        "methods",
+    }
     faces = {"cli", "reproduce", "web", "integrations", "plot", "scale", "formats", "__main__"}
     assert listed <= {*rooms, *inner, *faces}, "a new room must join docs/api_page.py"
     api_page.write(tmp_path / "api.rst")

@@ -55,7 +55,10 @@ class _Conversion:
             found["wants"].append(self._want(a))
         queue = {(p["batch"], p["position"]): p for p in self.tables["pending"]}
         for key in sorted(set(own) - answered):
-            found["pending"].append(self._pending(own[key], queue.get(key), turns.get(key, 0)))
+            waits = self._pending(own[key], queue.get(key), turns.get(key, 0))
+            found["pending"].append(waits)
+            if waits["leased_until"] < 0 and self.anew:
+                found["facts"].append(self._withdrawn(waits))
         found["steps"] = [self._step(b) for b in self.tables["batches"]]
         if self.ended and not self.anew:
             found["steps"].append(self._end())
@@ -125,6 +128,13 @@ class _Conversion:
             return None  # the first step of the epoch to come sees all of it
         open_ = batch == self.next - 1 and not self.ended
         return None if open_ else batch + 1
+
+    def _withdrawn(self, waits: dict[str, Any]) -> dict[str, Any]:
+        """Return the fact that a question was withdrawn: without it the plan would wait for its answer for ever."""
+        turn = waits.get("turn", 0)
+        waits["turn"] = turn + 1
+        fact = _fact("withdrawn", None, self.study["created_at"], seen=self.next, turn=turn)
+        return {"batch": waits["batch"], "position": waits["position"]} | fact
 
     def _want(self, a: Mapping[str, Any]) -> dict[str, Any]:
         q = self.asked[a["batch"], a["position"]]
