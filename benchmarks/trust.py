@@ -11,6 +11,7 @@ import warnings
 
 from _trust import Claims
 from _trust_nystrom import nystrom
+from _trust_rank_one import tables
 from _trust_votes import crowds, labels_next, pairs_next, ranks
 
 SECTIONS = {
@@ -19,6 +20,7 @@ SECTIONS = {
     "crowd": crowds,
     "crowd-next": labels_next,
     "nystrom": nystrom,
+    "rank-one": tables,
 }
 
 
