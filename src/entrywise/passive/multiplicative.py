@@ -86,6 +86,11 @@ class RankOne(LowRank):
             object.__setattr__(self, "col_component", np.zeros(self.shape[1], np.int64))
 
     @property
+    def interval_of(self) -> Literal["truth"]:
+        """The truth: that it has rank one is assumed, and what is left is noise."""
+        return "truth"
+
+    @property
     def components(self) -> int:
         """How many parts the lines fall into that cannot be compared with each other."""
         return len(np.unique(np.r_[self.row_component, self.col_component]))
