@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from _trust import SEED, Claims
+from entrywise.estimators import LowRankImputer, SoftImputer
 from entrywise.exceptions import NotIdentifiable
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
@@ -55,3 +56,40 @@ def truths(claims: Claims) -> None:
         for words, kept in (("noise given", given), ("20 % repeated", repeated)):
             claims.share("truth", f"90 % intervals cover, {words}, lack of fit: {kind}", kept, 0.86, 0.94)  # fmt: skip
         claims.share("truth", f"refused without noise, lack of fit: {kind}", refused, low=1)
+
+
+TABLES = ("normal", "heavy tails", "skewed", "whole numbers", "columns unlike each other")
+
+
+def table(kind, rng):
+    """Return the rows of a table with latent factors and one kind of noise."""
+    m, n, k = int(rng.integers(150, 500)), int(rng.integers(8, 20)), int(rng.integers(1, 4))
+    A = rng.standard_normal((m, k)) @ rng.standard_normal((k, n))
+    if kind == "heavy tails":
+        return A + 0.5 * rng.standard_t(2.5, A.shape)
+    if kind == "skewed":
+        return np.exp(0.6 * (A + 0.5 * rng.standard_normal(A.shape)))
+    if kind == "whole numbers":
+        return rng.poisson(np.exp(0.5 * A)).astype(float)
+    size = rng.uniform(0.05, 2.0, n) if kind == "columns unlike each other" else 0.5
+    return A + size * rng.standard_normal(A.shape)
+
+
+def imputers(claims: Claims) -> None:
+    """Gaps of rows that were in the fit, and of rows that were not."""
+    for name, make in (("LowRankImputer", LowRankImputer), ("SoftImputer", SoftImputer)):
+        for level, room in ((0.9, 0.02), (0.5, 0.03)):
+            covered = {"fitted rows": [], "new rows": []}
+            for k in range(claims.problems(40, 5)):
+                rng = np.random.default_rng([SEED, 9, k])
+                A = table(TABLES[k % len(TABLES)], rng)
+                X = np.where(rng.random(A.shape) < rng.uniform(0.6, 0.9), A, np.nan)
+                half = 2 * len(X) // 3
+                imputer = make().fit(X[:half])
+                for kept, part in zip(covered.values(), (slice(half), slice(half, None)), strict=True):  # fmt: skip
+                    low, high = imputer.interval(X[part], level)
+                    gaps = np.isnan(X[part])
+                    kept.append(np.mean(((low <= A[part]) & (A[part] <= high))[gaps]))
+            for where, kept in covered.items():
+                bars = level - room, level + room
+                claims.share("imputers", f"{name}, {where}: {100 * level:g} % intervals cover", kept, *np.round(bars, 3))  # fmt: skip

@@ -10,7 +10,7 @@ import argparse
 import warnings
 
 from _trust import Claims
-from _trust_completion import truths
+from _trust_completion import imputers, truths
 from _trust_nystrom import nystrom
 from _trust_rank_one import tables
 from _trust_votes import crowds, labels_next, pairs_next, ranks
@@ -23,6 +23,7 @@ SECTIONS = {
     "nystrom": nystrom,
     "rank-one": tables,
     "truth": truths,
+    "imputers": imputers,
 }
 
 
