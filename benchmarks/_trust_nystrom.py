@@ -71,7 +71,7 @@ def exact(claims: Claims) -> None:
             if error > found.report["margin"]:
                 loose.append(found.certificate.value / error)
     claims.figure("nystrom", "exact answers: violations", int(np.sum(wrong)), len(wrong), high=0)
-    claims.figure("nystrom", "certificate over error above round-off, median", np.median(loose), len(loose), high=10)  # fmt: skip
+    claims.figure("nystrom", "certificate over error above round-off (median)", np.median(loose), len(loose), high=10)  # fmt: skip
     claims.figure("nystrom", "PSD matrices called indefinite", false_alarm, len(wrong), high=0)
     claims.figure("nystrom", "PSD matrices refused (given order, singular to round-off)", refused, len(wrong) + refused)  # fmt: skip
 
@@ -95,7 +95,7 @@ def noisy(claims: Claims) -> None:
             wrong.append(error > found.certificate.value)
             loose.append(found.certificate.value / error)
         claims.share("nystrom", f"noise stated, {name}: violations", wrong, high=0.05)
-        claims.figure("nystrom", f"noise stated, {name}: certificate over error, median", np.median(loose), len(loose), high=10)  # fmt: skip
+        claims.figure("nystrom", f"noise stated, {name}: certificate over error", np.median(loose), len(loose), high=10)  # fmt: skip
 
 
 def indefinite(claims: Claims) -> None:

@@ -229,7 +229,7 @@ def labels_next(claims: Claims) -> None:
     show(f"crowd next against labels at random, {replays} replays: accuracy %", columns, rows)
     saved = [row[5] for row in rows if row[3] >= 1.0]
     if saved:
-        claims.figure("crowd next", "labels saved, median of sets that still rise, %", float(np.median(saved)), len(saved), low=30)  # fmt: skip
+        claims.figure("crowd next", "labels saved, %, median of rising sets", float(np.median(saved)), len(saved), low=30)  # fmt: skip
 
 
 def accuracy_curve(data, rng, choose):

@@ -20,6 +20,7 @@ TINIEST = float(np.finfo(np.float64).smallest_subnormal)
 NEGATIVE = 1e-8  # a residual below -NEGATIVE * max diagonal is no round-off
 IMPOSSIBLE = 8.0  # standard deviations of noise that no answer is away
 AT_ONCE = 4096  # columns whose weights are held at a time
+CLIPPED = 10.0  # of (k + 10) roundings: what k eliminations may leave below zero, measured
 ROUNDINGS = 2.0  # of |x|^2 eps scale; 600 matrices in three orders each needed 1 at most
 
 
@@ -42,7 +43,8 @@ class Schur:
         n = len(self.residual)
         self.scale = float(np.nanmax(np.abs(self.residual), initial=0.0))
         self.noise = noise
-        self.lowest = np.zeros(n)  # residuals below zero, as they were before they were clipped
+        self.lowest = 0.0  # the most negative residual before it was clipped
+        self.clipped: dict[int, float] = {}  # those that neither round-off nor noise explains
         self.pivots: list[int] = []
         self._rows = np.empty((max(1, min(capacity, n)), n))
         self._weights = np.empty((self._rows.shape[0], n)) if noise > 0 else None
@@ -84,7 +86,7 @@ class Schur:
             return np.zeros(len(self.residual))
         return np.asarray(np.sqrt(2.0) * self.noise * self._spread(self._weights[: self.rank]))
 
-    def margins(self, chance: float) -> Array:
+    def margins(self, chance: float, columns: Indices | None = None) -> Array:
         r"""Return by how much round-off and noise may have moved the residual of each column, shape (n,).
 
         With E the errors of the answers and of rounding, the residual of (i, j) is
@@ -93,16 +95,16 @@ class Schur:
         probability 1 - `chance`.
         """
         n, k = len(self.residual), self.rank
-        spread = np.concatenate(
-            [self._spread(self._weights_of(slice(a, a + AT_ONCE))) for a in range(0, n, AT_ONCE)]
-        )
-        spread[self.pivots] = 1.0  # asked whole: only the answer's own error is left
+        of = np.arange(n) if columns is None else columns
+        parts = np.array_split(of, -(-len(of) // AT_ONCE) or 1)
+        spread = np.concatenate([self._spread(self._weights_of(part)) for part in parts])
+        spread[np.isin(of, self.pivots)] = 1.0  # asked whole: only the answer's own error is left
         far = np.sqrt(2.0 * np.log(2.0 * n * n / chance))  # of a normal, for the largest of n^2
         return np.asarray(
             (ROUNDINGS * spread + k) * self.round_off + far * self.noise * np.sqrt(2.0) * spread
         )
 
-    def _weights_of(self, columns: slice) -> Array:
+    def _weights_of(self, columns: Indices) -> Array:
         """Return the weights w with which the pivots explain these columns, shape (k, columns)."""
         if self._weights is not None:
             return self._weights[: self.rank, columns]
@@ -160,17 +162,18 @@ class Schur:
     def _refuse_negative(self) -> None:
         with np.errstate(invalid="ignore"):
             limit = NEGATIVE * self.scale + IMPOSSIBLE * self.reach()
-            low = np.flatnonzero(self.residual < -limit)
+            low = np.flatnonzero(self.residual < -CLIPPED * (self.rank + CLIPPED) * self.round_off)
         if len(low):  # nearly dependent columns magnify round-off, which is no fault of the matrix
-            low = low[self.residual[low] < -limit[low] - self.margins(NEGATIVE)[low]]
+            self.lowest = min(self.lowest, float(self.residual[low].min()))
+            low = low[self.residual[low] < -self.margins(NEGATIVE, low)]
+            self.clipped |= {int(c): float(self.residual[c]) for c in low}
+            low = low[self.residual[low] < -np.broadcast_to(limit, self.residual.shape)[low]]
         if len(low):
             c, p = int(low[np.argmin(self.residual[low])]), self.pivots[-1]
             raise NotPSD(
                 f"entry ({c}, {p}) is too large for a PSD matrix: it leaves {self.residual[c]:.3g} on the diagonal at {c}; "
                 "check the answers, or state their noise="
             )
-        with np.errstate(invalid="ignore"):
-            np.minimum(self.lowest, np.nan_to_num(self.residual), out=self.lowest)
         np.maximum(self.residual, 0.0, out=self.residual)  # round-off; NaN stays
 
     def _make_room(self, k: int) -> None:

@@ -46,7 +46,6 @@ def certified(state: Schur, status: str, checked: Checked | None = None) -> PSDF
     """Return the factor with what its residual diagonal, its margins and the entries checked certify."""
     margin = state.margins(CHANCE)
     largest, total = _errors(state, margin)
-    below = int(np.count_nonzero(state.lowest < -margin))
     wrong = 0
     if checked is not None:
         allowed = largest + FAR * state.noise
@@ -54,9 +53,9 @@ def certified(state: Schur, status: str, checked: Checked | None = None) -> PSDF
         largest = max(largest, float(checked.away.max(initial=0.0)) if wrong else 0.0)
     facts = {
         "assumes": _assumed(state, checked),
-        "checked": _tested(state, margin, below, checked, wrong),
+        "checked": _tested(state, checked, wrong),
     }
-    broken = below > 0 or wrong > 0
+    broken = bool(state.clipped) or wrong > 0
     nothing = largest >= state.scale > 0
     certificates = (
         Certificate("largest error of an entry", largest, vacuous=nothing or broken, **facts),
@@ -74,8 +73,8 @@ def certified(state: Schur, status: str, checked: Checked | None = None) -> PSDF
             "columns": state.rank,
             "diagonal_known": int(np.count_nonzero(~np.isnan(state.residual))),
             "margin": float(margin.max(initial=0.0)),
-            "lowest_residual": float(state.lowest.min(initial=0.0)),
-            "clipped": below,
+            "lowest_residual": state.lowest,
+            "clipped": len(state.clipped),
         },
     )
 
@@ -105,14 +104,10 @@ def _assumed(state: Schur, checked: Checked | None) -> tuple[str, ...]:
     )
 
 
-def _tested(
-    state: Schur, margin: Array, below: int, checked: Checked | None, wrong: int
-) -> tuple[str, ...]:
-    if below:
-        c = int(np.argmin(state.lowest + margin))
-        words = (
-            f"not positive semidefinite: the residual of column {c} fell to {state.lowest[c]:.3g}"
-        )
+def _tested(state: Schur, checked: Checked | None, wrong: int) -> tuple[str, ...]:
+    if state.clipped:
+        c, left = min(state.clipped.items(), key=lambda item: item[1])
+        words = f"not positive semidefinite: the residual of column {c} fell to {left:.3g}"
     else:
         words = "no residual fell below zero by more than round-off and noise, on the entries asked"
     if checked is None:
