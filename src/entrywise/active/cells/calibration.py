@@ -12,8 +12,10 @@ from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
 from entrywise.passive.low_rank import low_rank
 from entrywise.results import Calibration, Certificate, LowRank, Posterior
+from entrywise.results.calibration import normal_width
 from entrywise.types import Array, Indices
 
+PROMISED = 0.9  # level of the intervals that a certificate speaks of
 FEWEST = 100  # effective reserve below which no interval is promised
 SWEEPS = 40  # of a fit at most: a step begins from nothing, which costs little more than going on
 
@@ -34,23 +36,35 @@ def calibrated(
         "reason": reason,
     }
     calibration: Calibration | None = None
+    promise, share = "share of 90 % intervals that cover", PROMISED
     assumes: tuple[str, ...] = ("the low-rank model holds", "the rule's choices do not matter")
     checked: tuple[str, ...] = ()
     if not len(state.hidden) or not fit.has_variance:
         report["intervals"] = "Gaussian: without a blind reserve none are calibrated"
+        promise += ", which nothing has tested"
     else:
         scores, effective = reserve_scores(state, fit)
+        share = float(np.mean(scores <= normal_width(PROMISED)))
         report["effective_reserve"] = effective
+        report["reserve_covered"] = share
         if effective < FEWEST:
+            promise = "share of the reserve that 90 % intervals covered"
+            checked = (
+                f"on a reserve worth {effective:.0f} cells, hidden from the fit and the rule",
+            )
             report["intervals"] = (
                 f"Gaussian: the reserve counts as {effective:.0f} cells, fewer than {FEWEST}; enlarge it"
             )
         else:
             calibration = Calibration(scores)
+            checked = (
+                "the reserve was drawn first and hidden from the fit and the rule",
+                f"before it set their width, intervals covered {share:.2f} of it",
+            )
+            share = PROMISED
             assumes = ("cells asked about are drawn at random from those not bought",)
-            checked = ("the reserve was drawn first and hidden from the fit and the rule",)
-    promise = Certificate("share of 90 % intervals that cover", 0.9, assumes, checked)
-    return replace(fit, calibration=calibration, certificates=(promise,), report=report)
+    told = Certificate(promise, share, assumes, checked, vacuous=not checked)
+    return replace(fit, calibration=calibration, certificates=(told,), report=report)
 
 
 def reserve_scores(state: Purchase, fit: LowRank) -> tuple[Array, float]:
