@@ -307,11 +307,12 @@ def summary(model: BinaryStream) -> str:
     if bound is None or not math.isfinite(bound):
         return words
     assumes = report.get("bound assumes")
+    words += f"; bound {bound:,.0f}" + (f", if {assumes}" if assumes else "")
     if assumes and model.mistakes > bound:
-        return f"{words}; bound {bound:,.0f}, if {assumes}: so none does"
+        return words + ": so none does"
     if report["bound is vacuous"]:
-        return f"{words}; the bound, {bound:,.0f}, says nothing here: it is not below the number of labels"
-    return f"{words}; bound {bound:,.0f}" + (f", if {assumes}" if assumes else "")
+        return words + " (vacuous: it says nothing here, being not below the number of labels)"
+    return words
 
 
 def _against_the_best(regret: int, learner: str) -> str:
