@@ -239,6 +239,42 @@ def test_what_is_known_whole_has_no_error():
     assert told.tier[told.order[0]] == 1
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+def test_columns_may_be_a_sample_of_others(gaps):
+    rng = np.random.default_rng(11)
+    covered, false, claims = [], 0, 0
+    for _ in range(30):
+        truth = 0.3 * rng.standard_normal(10)
+        table = truth[:, None] + rng.standard_normal(50) + 0.7 * rng.standard_normal((10, 50))
+        if gaps:
+            table[rng.random(table.shape) < 0.3] = np.nan
+        bought = Bought.from_table(ew.Observations.from_dense(table))
+        assert bought.is_complete is not gaps
+        told = scores(None, bought, columns="sample")
+        covered.append(np.mean((told.low <= truth) & (truth <= told.high)))
+        false += int(np.sum(told.told.surely & ~(truth[:, None] > truth)))
+        claims += int(told.told.surely.sum())
+        if not gaps:  # the paired t-test is the referee, before it is shrunk a little over pairs
+            apart = table[0] - table[1]
+            plain = apart.std(ddof=1) / np.sqrt(50)
+            assert told.apart.deviation[0, 1] == pytest.approx(plain, rel=0.35)
+    assert np.mean(covered) > 0.9 - 0.08
+    assert false <= 0.05 * claims
+    assert claims > 100
+    with pytest.raises(ParameterError, match="columns must be these or sample"):
+        scores(None, bought, columns="all")
+
+
+def test_the_verdict_of_a_whole_table_sells_no_more_of_it():
+    table = np.array([[1.0, 1, 0, 1, 1, 1], [0, 1, 0, 1, 1, 1], [0, 0, 0, 1, 0, 1]])
+    bought = Bought.from_table(ew.Observations.from_dense(table))
+    told = scores(None, bought, columns="sample", bounds=(0.0, 1.0))
+    assert np.all(told.low >= 0)
+    assert np.all(told.high <= 1)
+    assert np.all(told.high > told.low)
+    assert "would settle" not in verdict(told, bought, ["a", "b", "c"])
+
+
 # order
 
 
