@@ -366,6 +366,31 @@ def test_new_rows_are_scored_against_history_with_replayed_intervals():
     assert "known beforehand" in savings(told, bought).reason
 
 
+def test_new_columns_are_spread_and_their_intervals_hold_though_they_differ():
+    covered = []
+    for seed in range(12):
+        rng = np.random.default_rng([seed, 7])
+        A = noisy(25, 80, seed=seed)
+        A[:, 50:] += 2.0 * rng.standard_normal((25, 1))  # what is new asks for another skill
+        known = np.full(A.shape, np.nan)
+        known[:, :50] = A[:, :50]
+        run = ew.Run(
+            row_scores(A.shape, budget=200.0, rng=seed), known=Observations.from_dense(known)
+        )
+        fit = ew.play(run, MatrixOracle(A))
+        bought = Bought.from_run(run)
+        paid = ~bought.known
+        assert set(bought.arms[paid]) == {"new column"}
+        assert np.all(bought.cols[paid] >= 50)
+        used = np.bincount(bought.cols[paid] - 50, minlength=30)
+        assert used.max() - used.min() <= 2  # columns alike
+        told = scores(fit, bought)
+        truth = A.mean(axis=1)
+        covered.append(np.mean((told.low <= truth) & (truth <= told.high)))
+        assert "new columns apart" in told.how
+    assert np.mean(covered) > 0.88
+
+
 def test_a_folded_mean_is_that_of_the_folded_matrix():
     A = noisy(25, 12)
     fit = low_rank(Observations.from_dense(A[:24]), 2)

@@ -297,7 +297,11 @@ def _intervals(
     if old.any():
         how = "errors on cells left out by fifths"
         residual = left_out_residuals(seen, fit.rank, rng=rng)
-        if np.all(price == price[:, :1]):
+        fresh = np.unique(bought.cols[bought.arms == "new column"])
+        if len(fresh):
+            found = _by_strata(seen, residual, there, fresh)
+            how += ", of known and new columns apart"
+        elif np.all(price == price[:, :1]):
             found = equal_chances(seen.rows, residual, there.sum(axis=1))
         else:
             chance = chances(price, there, float(price[seen.rows, seen.cols].sum()))
@@ -316,6 +320,26 @@ def _intervals(
         mean[new], deviation[new], freedom[new] = told.mean, told.deviation, np.inf
         how = f"new rows: {told.how}"
     return mean, deviation, freedom, how
+
+
+def _by_strata(
+    seen: Observations, residual: Array, there: Mask, fresh: Indices
+) -> tuple[Array, Array]:
+    """Return deviation and degrees of freedom of the mean of rows whose known and new columns were drawn apart.
+
+    With shares n_s / n of the cells the variance is the sum of (n_s / n)^2 times that of each part's mean.
+    """
+    new = np.zeros(there.shape[1], bool)
+    new[fresh] = True
+    variance, freedom = np.zeros(len(there)), np.full(len(there), np.inf)
+    for part in (new, ~new):
+        cells, mine = (there & part).sum(axis=1), part[seen.cols]
+        if np.all(np.bincount(seen.rows[mine], minlength=len(there)) >= cells):
+            continue  # all of it is known
+        deviation, own = equal_chances(seen.rows[mine], residual[mine], cells)
+        variance += (cells / np.maximum(there.sum(axis=1), 1)) ** 2 * deviation**2
+        freedom = np.minimum(freedom, own)
+    return np.sqrt(variance), freedom
 
 
 def _price(bought: Bought, prices: Prices | None) -> Array:
