@@ -218,9 +218,9 @@ class Study:
         if limit is None and found:
             return found
         if len(found) < (limit or 1):
-            found.why = self._why(
-                len(found), rows is not None or cols is not None or mode is not None
-            )
+            own = worker is not None and plans.by_worker(self._record.plan)
+            filtered = own or rows is not None or cols is not None or mode is not None
+            found.why = self._why(len(found), filtered)
         return found
 
     def lease(
