@@ -7,6 +7,7 @@ from entrywise.online.goldman_warmuth import GoldmanWarmuth
 from entrywise.online.hazan import HazanKaleShalevShwartz
 from entrywise.online.majority import Majority, auto
 from entrywise.online.perceptron import KernelPerceptron
+from entrywise.online.rounding import RandomizedRounding
 from entrywise.online.row_column import RowColumnMajority
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow
@@ -20,6 +21,7 @@ __all__ = [
     "Majority",
     "MatrixWinnow",
     "OnlineFactorization",
+    "RandomizedRounding",
     "RowColumnMajority",
     "SymmetricWinnow",
     "auto",
