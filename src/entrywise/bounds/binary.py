@@ -122,7 +122,9 @@ def regret_bound(trace_norm: float, m: int, n: int, trials: int) -> float:
 def rounding_bound(
     trace_norm: float, rows: ArrayLike, cols: ArrayLike, draws: int = 20, seed: int = 0
 ) -> float:
-    r"""Regret of Cesa-Bianchi and Shamir in absolute loss, :math:`\|U\|_1\, \mathbb E_\sigma \big\|\sum_t \sigma_t E_{i_t j_t}\big\|`.
+    r"""Regret of Cesa-Bianchi and Shamir in absolute loss.
+
+    .. math:: \|U\|_1\, \mathbb E_\sigma \big\|\sum_t \sigma_t E_{i_t j_t}\big\|
 
     The Rademacher complexity, over the entries that come, of matrices of trace norm at most :math:`\|U\|_1`; the spectral norm
     of random signs is averaged over `draws`. About :math:`\|U\|_1 (\sqrt m + \sqrt n)` when every entry comes, the
@@ -130,7 +132,7 @@ def rounding_bound(
 
     References
     ----------
-    .. [CS11] Cesa-Bianchi, Shamir, *Efficient online learning via randomized rounding*, NIPS 2011, Theorem 1: against a
+    .. [CS11] Cesa-Bianchi, Shamir, *Efficient online learning via randomized rounding*, NIPS 2011: against a
        class of static experts the minimax forecaster's regret is the Rademacher complexity of the class.
     """
     i, j = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
@@ -165,8 +167,9 @@ def margin_errors(U: ArrayLike, gammas: ArrayLike, ranks: Iterable[int] = range(
     Notes
     -----
     Low-rank fits give the embeddings, and so do groups of rows or columns that are alike: with k groups of columns each
-    row votes once a group, and the margin is :math:`1 / \\sqrt k`, as for biclusters in Section 5. Where a label is wrong in one, its row and its column get a coordinate of their own that
-    makes it right and lengthens both, so that every embedding is consistent before margins are counted.
+    row votes once a group, and the margin is :math:`1 / \sqrt k`, as for biclusters in Section 5. Where a label is wrong in
+    an embedding, its row and its column get a coordinate of their own that makes it right and lengthens both, so that
+    every embedding is consistent before margins are counted.
     """
     U = np.asarray(U, dtype=np.float64)
     known = U != 0

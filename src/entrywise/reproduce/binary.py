@@ -451,7 +451,7 @@ def comparison(work: Work) -> list[Claim]:
     _legend(axis)
     save_figure(work.folder / "comparison.png", figure)
     speaks = {name: _first_below(far, values) for name, values in bounds_of.items()}
-    ours, hazan, rounding = (np.array(v) for v in bounds_of.values())
+    ours, _, rounding = (np.array(v) for v in bounds_of.values())
     crossing = far[ours < rounding]
     size = ("", f"to {sides[-1]} x {sides[-1]}, {seeds} streams; bounds to a million")
     last = {name: np.array([each[sides[-1], t][name] for t in range(seeds)]) for name in names}

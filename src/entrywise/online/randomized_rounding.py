@@ -58,7 +58,7 @@ def _largest(X: Array) -> Array:
 class RandomizedRounding(Learner):
     r"""Predict by comparing the two labels when coins stand for the labels still to come.
 
-    .. math:: p = \tfrac K2\, \mathbb E_\sigma \big[\, \|G_\sigma + E_{ij}\| - \|G_\sigma - E_{ij}\|\, \big], \qquad \hat y = \mathrm{sign}\,p
+    .. math:: p = \tfrac K2\, \mathbb E_\sigma \big[\, \|G_\sigma + E_{ij}\| - \|G_\sigma - E_{ij}\|\, \big], \ \hat y = \mathrm{sign}\,p
 
     with :math:`G_\sigma` the known labels, a coin in every other place and 0 at (i, j), and the spectral norm: the minimax
     forecaster over matrices of trace norm at most K, whose expected loss is at most that of the best of them plus
