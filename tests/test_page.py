@@ -161,7 +161,8 @@ def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     owner.select_option("[name=want]", label="Know every cell as well as the money allows")
     owner.fill("[name=budget]", "48")
     owner.press("[name=budget]", "Tab")
-    expect(owner.locator("#forecast")).to_contain_text("80 cells")
+    expect(owner.locator("#forecast")).to_contain_text("80 cells", timeout=SLOW)
+    expect(owner.locator("#forecast")).to_contain_text("buys about 48 of them (60 %)")
     owner.click("text=Begin")
     expect(owner.locator("h1")).to_have_text("models/<b>x</b> 50%", timeout=SLOW)
     name = "models/<b>x</b> 50%"
@@ -209,11 +210,14 @@ def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     owner.goto(f"{here}/log")
     owner.click(f'[aria-label^="correct {wrong[0]}:"]')
     right = repr(float(TRUTH[wrong[1], wrong[2]]))
-    owner.fill("#log form input", right)
+    owner.fill("#log form input >> nth=0", right)
+    owner.fill("#log form input >> nth=1", "a slip of the pen")
     owner.click("#log form button")
     expect(owner.locator("#said")).to_contain_text("is corrected", timeout=SLOW)
     lines = [x for x in study.log() if x["id"] == wrong[0] and x["value"] is not None]
     assert [x["value"] for x in lines] == [1e6, float(right)]
+    assert [x["reason"] for x in lines] == [None, "a slip of the pen"]
+    expect(owner.locator("#log")).to_contain_text("a slip of the pen", timeout=SLOW)
 
     # the numbers of the page are those of the command line
     settle(owner, here)

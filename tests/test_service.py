@@ -159,13 +159,50 @@ def test_files_are_uploaded_and_an_odd_answer_is_asked_back(served):
     assert (states == 2).sum() == served.call("GET", f"{API}/board").json()["answered"]
 
 
+def test_what_money_buys_is_said_before_it_is_spent(served):
+    rows = "model\n" + "\n".join(f"m{k}" for k in range(4))
+    cols = "task\n" + "\n".join(f"t{k}" for k in range(10))
+    files = {"rows": ("r.csv", rows), "cols": ("c.csv", cols)}
+    before = len(served.call("GET", API).json())
+
+    def told(budget, **more):
+        data = {"budget": str(budget), "currency": "EUR"}
+        found = served.call("POST", "/api/v1/forecast", data=data, files=files | more)
+        assert found.status_code == 200, found.text
+        return " ".join(found.json()["words"])
+
+    assert "40 cells. To buy every other one would cost 40 EUR." in told(20)
+    assert "20 EUR buys about 20 of them (50 %)." in told(20)
+    # from 5 of 10 cells at random: 1.645 sqrt((1 - .5) / 5) = .52 deviations
+    assert "5.0 cells a row" in told(20)
+    assert "± 0.52 times" in told(20)
+    assert "buys them all" in told(40)
+    assert "Fewer than 28 cells tell little" in told(20)
+    lines = [f"m{i},t{j},{1 + 3 * (i == 0)}" for i in range(4) for j in range(10)]
+    quotes = {"prices": ("p.csv", "row,col,price\n" + "\n".join(lines))}
+    assert "cost 70 EUR" in told(35, **quotes)
+    assert "buys about 20 of them (50 %), at most 31 if they are the cheapest" in told(35, **quotes)
+    seen = [f"m0,t{j},{(-1) ** j}" for j in range(4)]  # their deviation is sqrt(4 / 3)
+    known = {"known": ("k.csv", "row,col,value\n" + "\n".join(seen))}
+    words = told(16, **known)
+    assert "40 cells, 4 of them known" in words
+    assert "± 0.6" in words
+    empty = {"known": ("k.csv", "row,col,value\n")}
+    data = {"budget": "3"}
+    refused = served.call("POST", "/api/v1/forecast", data=data, files=files | empty)
+    assert refused.status_code == 422
+    assert served.call("POST", "/api/v1/forecast", "worker", data=data).status_code == 403
+    assert len(served.call("GET", API).json()) == before
+
+
 def test_an_owner_corrects_and_extends(served):
     asked = served.ask("k", limit=1)
     served.call("POST", f"{API}/k/tell", "worker", json={"id": asked["id"], "value": [99.0]})
-    body = {"id": asked["id"][0], "value": answers(asked)[0]}
+    body = {"id": asked["id"][0], "value": answers(asked)[0], "reason": "misread"}
     assert served.call("POST", f"{API}/k/amend", "worker", json=body).status_code == 403
     assert served.call("POST", f"{API}/k/amend", "owner", json=body).status_code == 200
     log = served.call("GET", f"{API}/k/log").json()
+    assert [x["reason"] for x in log if x["reason"]] == ["misread"]
     what = [x["what"] for x in log if x["value"] is not None]
     said = [
         word for word in what if word != "memory"

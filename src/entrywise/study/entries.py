@@ -164,6 +164,7 @@ def title(key: Key) -> str:
 
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_FAILED = re.compile(r"\s*failed\s*(?::\s*(?P<reason>.*?))?\s*", re.IGNORECASE | re.DOTALL)
 _ID = re.compile(r"(known|[0-9]{1,15})\.([0-9]{1,15})")
 
 
@@ -182,12 +183,12 @@ def parse_id(text: Any) -> Key:
 
 
 def number(value: Any) -> float:
-    """Return an answer as a number, NaN for one that failed (None or the text 'failed').
+    """Return an answer as a number, NaN for one that failed (None, or a text such as 'failed: the tip broke').
 
-    >>> number("0.5"), number("failed")
-    (0.5, nan)
+    >>> number("0.5"), number("failed"), number("failed: no signal")
+    (0.5, nan, nan)
     """
-    if value is None or (isinstance(value, str) and value.strip().lower() == "failed"):
+    if value is None or (isinstance(value, str) and _FAILED.fullmatch(value)):
         return float("nan")
     try:
         odd = isinstance(value, str) and ("_" in value or not value.isascii())
@@ -200,6 +201,16 @@ def number(value: Any) -> float:
     if not np.isfinite(found):
         raise TellError(f"an answer must be finite, or 'failed'; got {value!r}")
     return found
+
+
+def failed_because(value: Any) -> str | None:
+    """Return why a measurement failed, where the answer says so.
+
+    >>> failed_because("failed: no signal"), failed_because("failed"), failed_because(0.5)
+    ('no signal', None, None)
+    """
+    found = _FAILED.fullmatch(value) if isinstance(value, str) else None
+    return None if found is None else found["reason"] or None
 
 
 def parse(
@@ -227,7 +238,10 @@ def parse(
         _match(store, record, labels, at, entries, items, blame)
     found = np.array(at, np.int64).reshape(-1, 2)
     value = np.array(values, np.float64)
-    return Told(found[:, 0], found[:, 1], value, np.isnan(value))
+    failed = np.isnan(value)
+    why = {int(k): failed_because(items[k][-1]) for k in np.flatnonzero(failed)}
+    reasons = {k: words for k, words in why.items() if words is not None}
+    return Told(found[:, 0], found[:, 1], value, failed, reasons)
 
 
 def _match(

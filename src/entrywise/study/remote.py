@@ -186,9 +186,11 @@ class RemoteStudy:
 
     # changing
 
-    def amend(self, answer: Any, value: Any, worker: str | None = None) -> int:
+    def amend(
+        self, answer: Any, value: Any, worker: str | None = None, *, reason: str | None = None
+    ) -> int:
         """Correct an answer, given by its id or as (row, col); return how many questions are out."""
-        body: dict[str, Any] = {"value": value, "worker": worker}
+        body: dict[str, Any] = {"value": value, "worker": worker, "reason": reason}
         if isinstance(answer, str):
             body["id"] = answer
         else:

@@ -504,19 +504,21 @@ class Study:
         changes.set_params(self.store, self.name, self._maker, params or {}, prices)
         self._advance_after("the change is")
 
-    def amend(self, answer: Any, value: Any, worker: str | None = None) -> int:
-        """Correct an answer, given by its id or as (row, col); the log keeps both values.
+    def amend(
+        self, answer: Any, value: Any, worker: str | None = None, *, reason: str | None = None
+    ) -> int:
+        """Correct an answer, given by its id or as (row, col); the log keeps both values and the reason.
 
         Return how many questions are out: their answers are kept and used, as ever.
         """
         labels = self._labels(self._look())
-        changes.amend(self.store, self.name, labels, answer, value, worker)
+        changes.amend(self.store, self.name, labels, answer, value, worker, reason)
         self._advance_after("the correction is")
         return changes.out_with(self.store, self._look())
 
-    def void(self, answer: Any, worker: str | None = None) -> None:
-        """Forget an answer, given by its id or as (row, col), so that it is asked again."""
-        changes.void(self.store, self.name, self._labels(self._look()), answer, worker)
+    def void(self, answer: Any, worker: str | None = None, *, reason: str | None = None) -> None:
+        """Forget an answer, given by its id or as (row, col), so that it is asked again; the log keeps the reason."""
+        changes.void(self.store, self.name, self._labels(self._look()), answer, worker, reason)
         self._advance_after("the change is")
 
     def renew(self) -> None:

@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.methods import get
+from entrywise.queries import Prices
 from entrywise.results import Matrix
 from entrywise.study import Study, changes, entries, plans, status, tokens
 from entrywise.study.cells import cells, far_off, said_of
@@ -35,6 +36,7 @@ from entrywise.study.study import joined
 from entrywise.web import story as stories
 from entrywise.web import uploads
 from entrywise.web.background import Background
+from entrywise.web.forecast import forecast
 from entrywise.web.guard import Who, named, needs, who
 from entrywise.web.report import written
 
@@ -119,6 +121,7 @@ class Amend(Body):
     col: str | int | None = None
     value: float | str | None = None
     worker: str | None = None
+    reason: str | None = Field(None, max_length=2000)
 
 
 class Extend(Body):
@@ -227,14 +230,9 @@ def create_from_files(
     """Make a study from files: the labels of rows and columns, prices, what is known."""
     get(plan, "active")
     row_names, col_names = uploads.labels(rows), uploads.labels(cols)
-    both = col_names or row_names
     params: dict[str, Any] = {"goal": goal} if goal else {}
     work = background(request)
-    beside = not (uploads.empty(known) and uploads.empty(prices))
-    if beside and (row_names is None or both is None):
-        raise ParameterError("known entries and prices need the labels of rows and columns")
-    seen = None if uploads.empty(known) else uploads.known(known, row_names or [], both or [])
-    quotes = None if uploads.empty(prices) else uploads.prices(prices, row_names or [], both or [])
+    seen, quotes = uploads.beside(row_names, col_names or row_names, known, prices)
 
     def make() -> dict[str, Any]:
         made = Study.create(
@@ -246,13 +244,33 @@ def create_from_files(
             budget=budget,
             currency=currency or None,
             known=seen,
-            prices=quotes,
+            prices=None if quotes is None else Prices(quotes),
             rows=row_names,
             cols=col_names,
         )
         return made.status()
 
     return said(work.job(("create", name), make).result(), 201)
+
+
+@api.post("/forecast")
+def foretell(
+    request: Request,
+    person: Owner,
+    rows: Annotated[UploadFile, File()],
+    cols: Annotated[UploadFile, File()],
+    budget: Annotated[float, Form(gt=0, le=1e300)],
+    currency: Annotated[str, Form(max_length=20)] = "",
+    known: Annotated[UploadFile | None, File()] = None,
+    prices: Annotated[UploadFile | None, File()] = None,
+) -> Response:
+    """Say what a budget would buy of a study that is not made yet; nothing is kept."""
+    row_names, col_names = uploads.labels(rows), uploads.labels(cols)
+    if not row_names or not col_names:
+        raise ParameterError("a forecast needs the labels of rows and columns")
+    seen, quotes = uploads.beside(row_names, col_names, known, prices)
+    shape = (len(row_names), len(col_names))
+    return said({"words": forecast(shape, budget, prices=quotes, known=seen, currency=currency)})
 
 
 @api.get("/studies/{name}")
@@ -394,12 +412,12 @@ def release(request: Request, name: str, body: Release, person: Worker) -> Respo
 
 @api.post("/studies/{name}/amend")
 def amend(request: Request, name: str, body: Amend, person: Owner) -> Response:
-    """Correct an answer; the log keeps both values."""
+    """Correct an answer; the log keeps both values and the reason."""
     study = study_of(request, name)
     by_entry = body.id is None
     answer: Any = (body.row, body.col) if by_entry else body.id
     by = body.worker or person.name
-    changes.amend(study.store, study.name, study.labels, answer, body.value, by)
+    changes.amend(study.store, study.name, study.labels, answer, body.value, by, body.reason)
     background(request).step(study.name)
     return said({"amended": True})
 

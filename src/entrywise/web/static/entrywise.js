@@ -531,7 +531,7 @@ function logPage() {
     for (const x of lines) {
       const line = make("tr");
       const value = x.failed ? "failed" : shown(x.value);
-      line.append(word(x.id), label(x.row), label(x.col), number(value), word(x.what), label(x.worker ?? "–"), word(date(x.told_at)));
+      line.append(word(x.id), label(x.row), label(x.col), number(value), word(x.what), label(x.worker ?? "–"), word(date(x.told_at)), label(x.reason ?? ""));
       const last = make("td");
       if (table.dataset.owner && (x.what === "told" || x.what === "known")) {
         const button = make("button", "Correct", { class: "second", "aria-label": `correct ${x.id}: ${x.row}, ${x.col}` });
@@ -552,10 +552,11 @@ function logPage() {
   const correct = (place, x) => {
     const form = make("form", "", { class: "row" });
     const input = make("input", "", { "aria-label": `right value of ${x.row}, ${x.col}`, required: "", value: x.value ?? "" });
-    form.append(input, make("button", "Keep"));
+    const reason = make("input", "", { "aria-label": `why ${x.id} is corrected`, placeholder: "why?", maxlength: "2000" });
+    form.append(input, reason, make("button", "Keep"));
     on(form, "submit", async () => {
-      await post(`${base}/amend`, { id: x.id, value: input.value.trim() });
-      say(`${x.id} is corrected; the log keeps both values.`);
+      await post(`${base}/amend`, { id: x.id, value: input.value.trim(), reason: reason.value.trim() || null });
+      say(`${x.id} is corrected; the log keeps both values and the reason.`);
       await again();
     });
     place.replaceChildren(form);
@@ -568,20 +569,20 @@ function logPage() {
 
 function newPage() {
   const form = $("#new");
-  const count = async (file) => {
-    if (!file?.name?.match(/\.(csv|tsv|txt)$/i)) return null;
-    return (await file.text()).trim().split(/\r?\n/).length - 1;
-  };
+  let asked = 0;
   on(form, "change", async () => {
-    const [rows, cols] = [await count(form.rows.files[0]), await count(form.cols.files[0])];
-    if (!rows || !cols) return;
-    const money = Number(form.budget.value);
-    let words = `${rows} rows × ${cols} columns: ${rows * cols} cells.`;
-    if (money && !form.prices.files.length) {
-      words += ` ${money} buys ${(100 * Math.min(1, money / (rows * cols))).toFixed(0)} % of them at 1 each.`;
-      if (money < 2 * (rows + cols)) words += ` Fewer than ${2 * (rows + cols)} tell little about so many lines.`;
+    if (!form.rows.files.length || !form.cols.files.length || !(Number(form.budget.value) > 0)) return;
+    const data = new FormData(form);
+    for (const name of ["name", "want"]) data.delete(name);
+    for (const name of ["prices", "known"]) if (!form[name].files.length) data.delete(name);
+    const mine = ++asked;
+    let words;
+    try {
+      ({ words } = await call("/api/v1/forecast", { method: "POST", form: data }));
+    } catch (error) {
+      words = [error.message];
     }
-    $("#forecast").textContent = words;
+    if (mine === asked) $("#forecast").replaceChildren(...words.map((each) => make("p", each)));
   });
   on(form, "submit", async () => {
     const data = new FormData(form);
