@@ -12,6 +12,9 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the page needs entrywise[web]")
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested by playwright")
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="axe-core looks at the page"
+)
 
 import uvicorn  # noqa: E402
 
@@ -19,6 +22,8 @@ from entrywise import fragments  # noqa: E402
 from entrywise.apply.leaderboard import Bought, scores  # noqa: E402
 from entrywise.study import Store, Study, tokens  # noqa: E402
 from entrywise.web.app import create_app  # noqa: E402
+from entrywise.web.report import written  # noqa: E402
+from entrywise.web.story import all_cells, story  # noqa: E402
 
 expect = sync_api.expect
 CHROMIUM = shutil.which("chromium")
@@ -282,6 +287,31 @@ def test_every_page_fits_and_can_be_read(site, half, browser, width, scheme):
             "() => ['color', 'backgroundColor'].map(k => getComputedStyle(document.body)[k])"
         )
         assert contrast(ink, ground) > 7
+        assert not serious(page), path
+
+
+def serious(page):
+    """Return what axe-core calls serious or critical on a page."""
+    found = axe.Axe().run(page).response["violations"]
+    return [
+        (one["id"], one["impact"], [node["html"] for node in one["nodes"]])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_report_can_be_read_by_everybody(half, browser, tmp_path, width, scheme):
+    told = story(half)
+    path = tmp_path / "report.html"
+    path.write_text(written(told, all_cells(half, told)), encoding="utf-8")
+    assert path.stat().st_size < 3e6
+    size = {"width": width, "height": 800}
+    page = browser.new_context(viewport=size, color_scheme=scheme, offline=True).new_page()
+    page.goto(f"file://{path}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert not serious(page)
 
 
 def contrast(one, other):

@@ -40,7 +40,26 @@ from entrywise.web.forecast import forecast
 from entrywise.web.guard import Who, named, needs, who
 from entrywise.web.report import written
 
-api = APIRouter(prefix="/api/v1")
+
+class Mistake(BaseModel):
+    """What was wrong with a request: a sentence, or what of it could not be understood."""
+
+    message: str | None = None
+    kind: str | None = None
+    detail: Any = None
+
+
+REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"model": Mistake, "description": "The body cannot be read."},
+    401: {"model": Mistake, "description": "No token, or one that is unknown, expired or revoked."},
+    403: {"model": Mistake, "description": "The role does not allow it, or the CSRF header lacks."},
+    404: {"model": Mistake, "description": "There is no such study or address."},
+    408: {"model": Mistake, "description": "The body came too slowly."},
+    413: {"model": Mistake, "description": "The body is too large."},
+    421: {"model": Mistake, "description": "The service is not called by that name."},
+    422: {"model": Mistake, "description": "The request is wrong; nothing was changed."},
+}
+api = APIRouter(prefix="/api/v1", responses=REFUSED)
 MOMENT = 0.3  # seconds that a request waits for what is worked out beside it
 AGAIN = 1  # seconds after which to come back
 MOST = 1_000_000  # questions, answers or entries in one call
@@ -51,8 +70,23 @@ Reader = Annotated[Who, Depends(needs("reader"))]
 Worker = Annotated[Who, Depends(needs("worker"))]
 Owner = Annotated[Who, Depends(needs("owner"))]
 WAIT: dict[int | str, dict[str, Any]] = {
-    202: {"description": "It is being worked out; come back after Retry-After seconds."}
+    202: {
+        "description": "It is being worked out; come back after Retry-After seconds.",
+        "content": {"application/json": {}},
+    }
 }
+
+
+def gives(media: str) -> dict[int | str, dict[str, Any]]:
+    """Return how the schema tells that an answer is no JSON."""
+    return {200: {"description": "What was asked for.", "content": {media: {}}}}
+
+
+BYTES, PAGE, NEWS = (
+    gives("application/octet-stream"),
+    gives("text/html"),
+    gives("text/event-stream"),
+)
 
 
 class Body(BaseModel):
@@ -482,7 +516,7 @@ def scored(told: stories.Story) -> dict[str, Any]:
     }
 
 
-@api.get("/studies/{name}/result.npz", responses=WAIT)
+@api.get("/studies/{name}/result.npz", response_class=Response, responses=WAIT | BYTES)
 def result_file(
     request: Request,
     name: str,
@@ -539,7 +573,7 @@ def log(
     return said(list(islice(lines, first, first + limit)))
 
 
-@api.get("/studies/{name}/report.html", responses=WAIT)
+@api.get("/studies/{name}/report.html", response_class=Response, responses=WAIT | PAGE)
 def report(request: Request, name: str, person: Reader) -> Response:
     """Return the report in one file, to save."""
     told = telling(request, name)
@@ -553,7 +587,7 @@ def report(request: Request, name: str, person: Reader) -> Response:
 # the map
 
 
-@api.get("/studies/{name}/tile")
+@api.get("/studies/{name}/tile", response_class=Response, responses=BYTES)
 def tile(
     request: Request,
     name: str,
@@ -645,7 +679,7 @@ def cell(
 # news
 
 
-@api.get("/studies/{name}/events")
+@api.get("/studies/{name}/events", response_class=Response, responses=NEWS)
 async def events(request: Request, name: str, person: Reader) -> Response:
     """Send word when something happened in a study (server-sent events), looking once a second."""
     work, given = background(request), named(name)
