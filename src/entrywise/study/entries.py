@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import TellError
+from entrywise.frames import answer_lines, is_frame, make_frame
 from entrywise.study.records import Blaming, Key, Leased, Record, Told
 from entrywise.study.schema import GIVEN
 from entrywise.study.tells import Tells
@@ -42,6 +43,22 @@ class Asked(list[Question]):
     """Questions, and ``why`` fewer came than were wanted (None when enough did)."""
 
     why: str | None = None
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """Return them as a frame (polars, pandas or pyarrow) with an empty column ``value``: fill it in and tell it."""
+        columns: dict[str, Any] = {
+            name: [getattr(question, name) for question in self]
+            for name in ("id", "row", "col", "mode", "price", "until")
+        }
+        columns["value"] = [float("nan")] * len(self)
+        return make_frame(columns, backend)
+
+
+def told_lines(answers: Any) -> list[Any]:
+    """Return answers one by one: of a mapping by id, of a frame, or as they are."""
+    if isinstance(answers, Mapping):
+        return list(answers.items())
+    return answer_lines(answers) if is_frame(answers) else list(answers)
 
 
 @dataclass(frozen=True)
