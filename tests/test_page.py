@@ -20,6 +20,7 @@ import uvicorn  # noqa: E402
 
 from entrywise import fragments  # noqa: E402
 from entrywise.apply.leaderboard import Bought, scores  # noqa: E402
+from entrywise.observations import Observations  # noqa: E402
 from entrywise.study import Store, Study, tokens  # noqa: E402
 from entrywise.web.app import create_app  # noqa: E402
 from entrywise.web.report import written  # noqa: E402
@@ -341,6 +342,29 @@ def test_the_map_is_moved_by_keys_and_tells_about_a_cell(site, half, browser):
     canvas.hover(position={"x": (j + 0.5) * box["width"] / 10, "y": (i + 0.5) * box["height"] / 8})
     expect(page.locator("#tip")).to_contain_text(ROWS[i], timeout=SLOW)
     expect(page.locator("#tip")).to_contain_text(COLS[j])
+
+
+def test_a_hundred_thousand_rows_scroll(site, browser):
+    m, n = 100_000, 20
+    rows = np.arange(0, m, 7)
+    known = Observations.from_triplets(rows, rows % n, np.sin(rows / 5000), (m, n))
+    plan = {"plan": "two-phase", "params": {"shape": [m, n], "rank": 1}}
+    Study.create(site.store, "tall", seed=1, budget=1000, known=known, **plan)
+    page = site.enter(browser)
+    tiles = []
+    page.on("request", lambda r: tiles.append(r.url) if "/tile?" in r.url else None)
+    page.goto(f"{site.url}/study/tall")
+    expect(page.locator("#legend li").first).to_be_visible(timeout=SLOW)
+    assert 1 <= len(tiles) <= 4, "all of it is a few tiles"
+    page.focus("#map")
+    for _ in range(30):
+        page.keyboard.press("+")
+    page.keyboard.press("End")
+    for _ in range(5):
+        page.keyboard.press("PageUp")
+    page.keyboard.press("Enter")
+    expect(page.locator("#tip")).to_contain_text("(99", timeout=SLOW)  # rows 99,000 and more
+    assert len(tiles) < 100
 
 
 def test_news_comes_by_itself(site, half, browser):

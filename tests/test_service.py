@@ -16,6 +16,8 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 import entrywise as ew
+from databases import needs_postgres
+from entrywise.checks import postgres
 from entrywise.checks.plans import same_result
 from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.gallery import random_psd
@@ -65,6 +67,24 @@ class Served:
         raise AssertionError("it was never ready")
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def either(request, tmp_path_factory):
+    """A store in a file, then one in a PostgreSQL database of its own."""
+    if request.param == "sqlite":
+        yield Store(str(tmp_path_factory.mktemp("either") / "lab.db"))
+        return
+    needs_postgres()
+    with postgres.server() as url:
+        yield Store(url)
+
+
+def test_both_databases_are_served(either):
+    Study.create(either, "k", plan="adaptive-nystrom", params={"n": N}, seed=1)
+    served = Served(either)
+    work_to_the_end(served)
+    served.app.state.background.close()
+
+
 @pytest.fixture
 def served(tmp_path):
     store = Store(str(tmp_path / "lab.db"))
@@ -80,6 +100,10 @@ def answers(asked):
 
 
 def test_a_study_is_worked_to_its_end_over_the_interface(served):
+    work_to_the_end(served)
+
+
+def work_to_the_end(served):
     while True:
         asked = served.ask("k", limit=4, worker="w")
         if not asked["id"]:
@@ -193,6 +217,35 @@ def test_what_money_buys_is_said_before_it_is_spent(served):
     assert refused.status_code == 422
     assert served.call("POST", "/api/v1/forecast", "worker", data=data).status_code == 403
     assert len(served.call("GET", API).json()) == before
+
+
+def test_a_tall_matrix_is_a_few_tiles(served):
+    m, n = 5000, 7
+    rows = np.arange(0, m, 3)
+    known = ew.Observations.from_triplets(rows, rows % n, rows / m, (m, n))
+    plan = {"plan": "two-phase", "params": {"shape": [m, n], "rank": 1}}
+    Study.create(served.store, "tall", seed=1, budget=100, known=known, **plan)
+
+    def tile(**place):
+        found = served.call("GET", f"{API}/tall/tile", "reader", params=place)
+        shape = (int(found.headers["x-rows"]), int(found.headers["x-cols"]))
+        size = shape[0] * shape[1]
+        states = np.frombuffer(found.content[:size], np.uint8).reshape(shape)
+        return states, np.frombuffer(found.content[size:], "<f4").reshape(shape)
+
+    there = np.zeros((m, n), bool)
+    there[rows, rows % n] = True
+    states, values = tile(row=1000, rows=500, cols=7)
+    np.testing.assert_array_equal(states == 1, there[1000:1500])
+    at = np.argwhere(states == 1)[0]
+    assert values[tuple(at)] == pytest.approx((1000 + at[0]) / m, rel=1e-6)
+    states, _ = tile(rows=512, cols=512, row_every=16)
+    assert states.shape == (313, 7)
+    coarse = np.pad(there, ((0, 8), (0, 0))).reshape(313, 16, 7).any(axis=1)
+    np.testing.assert_array_equal(states >= 1, coarse | (states > 1))  # more than known: asked
+    assert (states == 1).mean() > 0.5
+    states, _ = tile(rows=512, cols=512, row_every=16, col_every=2)
+    assert states.shape == (313, 4)
 
 
 def test_an_owner_corrects_and_extends(served):

@@ -596,14 +596,16 @@ def tile(
     col: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     rows: Annotated[int, Query(ge=1, le=TILE)] = TILE,
     cols: Annotated[int, Query(ge=1, le=TILE)] = TILE,
-    every: Annotated[int, Query(ge=1, le=2**20)] = 1,
+    row_every: Annotated[int, Query(ge=1, le=2**20)] = 1,
+    col_every: Annotated[int, Query(ge=1, le=2**20)] = 1,
     show: Annotated[str, Query(pattern="^(value|doubt)$")] = "value",
     sort: Annotated[bool, Query()] = False,
 ) -> Response:
     """Return a piece of the map: a byte of state for each cell, then a float32 of value or width of the interval.
 
-    `every` takes each so-many-th row and column; a cell there has the most of the states it stands for. `sort` puts
-    the rows by their scores. The headers ``x-rows`` and ``x-cols`` say how many there are.
+    `row_every` and `col_every` take each so-many-th row and column, so that a tall matrix is a small picture; a cell
+    there has the most of the states it stands for. `sort` puts the rows by their scores. The headers ``x-rows`` and
+    ``x-cols`` say how many there are.
     """
     study = study_of(request, name)
     record = study.store.record(study.name)
@@ -614,8 +616,8 @@ def tile(
     order = np.arange(m)
     if sort and told is not None and told.board is not None and len(told.board.mean) == m:
         order = np.asarray(told.board.order)
-    i = np.arange(row, min(row + rows * every, m), every)
-    j = np.arange(col, min(col + cols * every, n), every)
+    i = np.arange(row, min(row + rows * row_every, m), row_every)
+    j = np.arange(col, min(col + cols * col_every, n), col_every)
     states = np.zeros((len(i), len(j)), np.uint8)
     values = np.full((len(i), len(j)), np.nan, np.float32)
     if len(i) and len(j):
@@ -624,12 +626,12 @@ def tile(
             values[:] = shown(found, order[i], j, show)
         place = np.empty(m, np.int64)
         place[order] = np.arange(m)
-        last = min(int(i[-1]) + every, m)
+        last = min(int(i[-1]) + row_every, m)
         whole = (0, m) if sort else (row, last)
-        seen = cells(study.store, record, whole, (col, min(int(j[-1]) + every, n)))
+        seen = cells(study.store, record, whole, (col, min(int(j[-1]) + col_every, n)))
         at = place[seen.rows]
         inside = (at >= row) & (at < last)
-        a, b = (at[inside] - row) // every, (seen.cols[inside] - col) // every
+        a, b = (at[inside] - row) // row_every, (seen.cols[inside] - col) // col_every
         np.maximum.at(states, (a, b), seen.states[inside])
         known = np.isfinite(seen.values[inside])
         values[a[known], b[known]] = seen.values[inside][known] if show == "value" else 0.0

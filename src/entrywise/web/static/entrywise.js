@@ -148,16 +148,17 @@ class Map_ {
     const pen = canvas.getContext("2d");
     pen.imageSmoothingEnabled = false;
     pen.clearRect(0, 0, canvas.width, canvas.height);
-    const every = 2 ** Math.max(0, Math.floor(Math.log2(1 / Math.max(view.across, view.down))));
-    const span = SIDE * every;
+    // where cells are smaller than a pixel, each so-many-th is enough: of rows and of columns by themselves
+    const [every, over] = [view.down, view.across].map((size) => 2 ** Math.max(0, Math.floor(Math.log2(1 / size))));
+    const [tall, wide] = [SIDE * every, SIDE * over];
     const last = [view.y + canvas.height / view.down, view.x + canvas.width / view.across];
-    for (let i = Math.floor(view.y / span); i * span < Math.min(last[0], this.rows); i++) {
-      for (let j = Math.floor(view.x / span); j * span < Math.min(last[1], this.cols); j++) {
-        const tile = this.tile(every, i, j);
+    for (let i = Math.floor(view.y / tall); i * tall < Math.min(last[0], this.rows); i++) {
+      for (let j = Math.floor(view.x / wide); j * wide < Math.min(last[1], this.cols); j++) {
+        const tile = this.tile([every, over], i, j);
         if (!tile) continue;
-        const x = (j * span - view.x) * view.across;
-        const y = (i * span - view.y) * view.down;
-        pen.drawImage(tile.image, x, y, tile.cols * every * view.across, tile.rows * every * view.down);
+        const x = (j * wide - view.x) * view.across;
+        const y = (i * tall - view.y) * view.down;
+        pen.drawImage(tile.image, x, y, tile.cols * over * view.across, tile.rows * every * view.down);
         if (view.across >= 8 && view.down >= 8) this.dots(pen, tile, x, y);
       }
     }
@@ -197,7 +198,8 @@ class Map_ {
   }
 
   async load(key, every, i, j) {
-    const place = { row: i * SIDE * every, col: j * SIDE * every, rows: SIDE, cols: SIDE, every, show: this.show };
+    const place = { row: i * SIDE * every[0], col: j * SIDE * every[1], rows: SIDE, cols: SIDE, show: this.show };
+    [place.row_every, place.col_every] = every;
     if (this.sort) place.sort = "true";
     const answer = await call(`${base}/tile?${new URLSearchParams(place)}`, { binary: true });
     const rows = Number(answer.headers.get("x-rows"));
@@ -329,6 +331,10 @@ function mapPage(canvas) {
       ArrowRight: () => map.move(x, 0),
       ArrowUp: () => map.move(0, -y),
       ArrowDown: () => map.move(0, y),
+      PageUp: () => map.move(0, -5 * y),
+      PageDown: () => map.move(0, 5 * y),
+      Home: () => map.move(0, -map.rows),
+      End: () => map.move(0, map.rows),
       "+": () => map.zoom(1.5),
       "=": () => map.zoom(1.5),
       "-": () => map.zoom(1 / 1.5),
