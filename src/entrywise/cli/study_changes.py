@@ -26,6 +26,7 @@ from entrywise.cli.study import (
 commands = study  # all of them, those of entrywise.cli.study included
 
 Answer = Annotated[str, typer.Argument(help="The answer's id, such as 3.10, or row,col.")]
+Reason = Annotated[str | None, typer.Option(help="Why; the log keeps it.")]
 
 
 def _which(answer: str) -> Any:
@@ -55,29 +56,35 @@ def amend(
     answer: Answer,
     value: Annotated[str, typer.Argument(help="The corrected value, or failed.")],
     worker: Worker = None,
+    reason: Reason = None,
     allow_plan: Allow = None,
 ) -> None:
-    """Correct an answer; the plan starts anew with all that was told. The log keeps both values.
+    """Correct an answer; the plan starts anew with all that was told. The log keeps both values and the reason.
 
     What people have on the bench stays theirs: its answers are kept and used.
 
-    Example: entrywise study amend lab.db kinase 3.10 0.82
+    Example: entrywise study amend lab.db kinase 3.10 0.82 --reason "read in the wrong column"
     """
     found = opened(database, name, allow_plan)
-    found.amend(_which(answer), value, worker)
+    found.amend(_which(answer), value, worker, reason=reason)
     _now(database, found, "amended")
 
 
 @study.command()
 def void(
-    database: Where, name: Name, answer: Answer, worker: Worker = None, allow_plan: Allow = None
+    database: Where,
+    name: Name,
+    answer: Answer,
+    worker: Worker = None,
+    reason: Reason = None,
+    allow_plan: Allow = None,
 ) -> None:
     """Forget an answer, so that it is asked again; what it cost is spent.
 
     Example: entrywise study void lab.db kinase 3.10
     """
     found = opened(database, name, allow_plan)
-    found.void(_which(answer), worker)
+    found.void(_which(answer), worker, reason=reason)
     _now(database, found, "forgotten")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.frames import make_frame, named_lines
 from entrywise.results.calibration import Calibration, normal_width
 from entrywise.results.features import Features
 from entrywise.results.levels import (
@@ -182,6 +183,33 @@ class LowRank(Matrix):
         else:
             spread = self.deviation(i, j)
         return answers.probabilities(self.latent(i, j), spread)
+
+    def to_frame(
+        self,
+        rows: ArrayLike | None = None,
+        cols: ArrayLike | None = None,
+        *,
+        level: float | None = None,
+        backend: str = "polars",
+    ) -> Any:
+        """Return entries as a long frame (polars, pandas or pyarrow): row, col, value, and low, high where `level` is given.
+
+        `rows` and `cols` are numbers from 0 and broadcast; all entries where they are left out.
+        """
+        if rows is None or cols is None:
+            m, n = self.shape
+            every = (np.arange(m)[:, None], np.arange(n)[None, :])
+            rows = every[0] if rows is None else np.asarray(rows).reshape(-1, 1)
+            cols = every[1] if cols is None else np.asarray(cols).reshape(1, -1)
+        i, j = (x.ravel() for x in np.broadcast_arrays(rows, cols))
+        columns: dict[str, Any] = {
+            "row": named_lines(self.row_labels, i),
+            "col": named_lines(self.col_labels, j),
+            "value": self.entries(i, j),
+        }
+        if level is not None:
+            columns["low"], columns["high"] = self.interval(i, j, level)
+        return make_frame(columns, backend)
 
     def interval(
         self,

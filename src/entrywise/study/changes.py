@@ -21,7 +21,7 @@ from entrywise.observations import Observations
 from entrywise.queries import History, Prices
 from entrywise.run import refuse_asymmetry
 from entrywise.study import past, plans
-from entrywise.study.entries import Labels, number, parse_id, title
+from entrywise.study.entries import Labels, failed_because, number, parse_id, title
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
 from entrywise.study.records import Epoch, Key, Record
@@ -43,6 +43,7 @@ class Said:
     noise: float | None = None
     worker: str | None = None
     price: float = 0.0  # at which a voided question is asked again
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -337,6 +338,7 @@ def _add_said(
             "charged": 0.0,
             "epoch": begun.epoch,
             "seen": begun.next_step,
+            "reason": fact.reason,
         }
         connection.execute(sa.insert(facts).values(**row))
         waiting = (p.study == begun.id, p.batch == fact.key[0], p.position == fact.key[1])
@@ -613,10 +615,16 @@ def _questions_at(store: Store, record: Record, table: History) -> list[Key | No
 
 
 def amend(
-    store: Store, name: str, labels: Labels, answer: Any, value: Any, worker: str | None
+    store: Store,
+    name: str,
+    labels: Labels,
+    answer: Any,
+    value: Any,
+    worker: str | None,
+    reason: str | None = None,
 ) -> None:
-    """Correct an answer: a new fact, and an epoch that knows it; the log keeps both."""
-    new = number(value)
+    """Correct an answer: a new fact, and an epoch that knows it; the log keeps both, and why."""
+    new, why = number(value), _words(reason) or failed_because(value)
 
     def edit(record: Record) -> Change:
         _refuse_closed(record, "amend")
@@ -624,14 +632,29 @@ def amend(
             raise TellError(f"{record.plan} cannot do without an answer; amend it to a number")
         key = _which(store, record, labels, answer)
         _refuse_unanswered(store, record, key, "amend")
-        said = Said(key, "amend", value=_number(new), failed=math.isnan(new), worker=worker)
+        said = Said(
+            key,
+            "amend",
+            value=_number(new),
+            failed=math.isnan(new),
+            worker=worker,
+            reason=why,
+        )
         return _same(record, "amend", said=[said])
 
     _begin_epoch(store, name, edit)
 
 
-def void(store: Store, name: str, labels: Labels, answer: Any, worker: str | None) -> None:
-    """Forget an answer, so that it is asked again."""
+def void(
+    store: Store,
+    name: str,
+    labels: Labels,
+    answer: Any,
+    worker: str | None,
+    reason: str | None = None,
+) -> None:
+    """Forget an answer, so that it is asked again; the log keeps it, and why."""
+    why = _words(reason)
 
     def edit(record: Record) -> Change:
         _refuse_closed(record, "void an answer")
@@ -640,9 +663,15 @@ def void(store: Store, name: str, labels: Labels, answer: Any, worker: str | Non
         i, j, mode = _entry(store, record, key)
         quotes = plans.prices_of(record) or Prices()
         price = float(quotes.of(mode, [i], [j])[0]) if mode in quotes.modes else 0.0
-        return _same(record, "void", said=[Said(key, "void", worker=worker, price=price)])
+        said = Said(key, "void", worker=worker, price=price, reason=why)
+        return _same(record, "void", said=[said])
 
     _begin_epoch(store, name, edit)
+
+
+def _words(reason: str | None) -> str | None:
+    """Return a reason without spaces around it; None where nothing is said."""
+    return (reason or "").strip() or None
 
 
 def _refuse_closed(record: Record, what: str) -> None:
