@@ -33,11 +33,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--count", type=int, default=1000, help="schedules of each kind on SQLite")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="one of them alone")
     options = parser.parse_args()
     count = 20 if options.quick else options.count
     rows, broken = [], 0
-    with server() as postgres:
+    with server(fsync="off") as postgres:  # nobody pulls the plug here
         for title, url, share in (("sqlite", "sqlite://", 1), ("postgresql", postgres, 0.2)):
+            if options.database not in (None, title):
+                continue
             for kind in KINDS:
                 some = max(10, round(share * count))
                 found, bad = play_all(url, kind, range(options.first, options.first + some))

@@ -26,11 +26,11 @@ import sqlalchemy as sa
 from entrywise.exceptions import EntrywiseError
 from entrywise.observations import Observations
 from entrywise.study.check import check, ledger
-from entrywise.study.crash import PLANS, STREAMING
 from entrywise.study.entries import title
 from entrywise.study.schema import facts, questions
 from entrywise.study.store import Store
 from entrywise.study.study import Study
+from entrywise.study.subjects import PLANS, STREAMING
 
 KINDS = ("streaming", "nystrom")
 _LEASE = 50.0
