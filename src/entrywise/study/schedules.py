@@ -287,9 +287,7 @@ def _hasty(study: Study) -> Study:
     return study
 
 
-def schedule(
-    url: str | Store, name: str, seed: int, kind: str, events: int = 40
-) -> dict[str, int]:
+def schedule(url: str | Store, name: str, seed: int, kind: str, events: int = 40) -> dict[str, int]:
     """Play one random schedule and return how often each thing happened; raise where a law is broken.
 
     A database in memory may be given as its store, so that several schedules share it.
