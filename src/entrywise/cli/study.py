@@ -91,7 +91,7 @@ def create(
     """
     from entrywise.cli._options import params_of
     from entrywise.cli._study_files import known_of, labels_of
-    from entrywise.cli._study_prices import quotes
+    from entrywise.cli._study_prices import hint, quotes
     from entrywise.cli._study_results import here_first
     from entrywise.study import Study
 
@@ -117,6 +117,9 @@ def create(
     say(
         f"study {name!r} is {now['state']}: {todo} to ask, {now['reserved']:g}{unit} reserved, seed {now['seed']}"
     )
+    free = hint(price, rows, cols)
+    if free is not None:
+        say(free)
 
 
 class QuestionFormat(enum.StrEnum):

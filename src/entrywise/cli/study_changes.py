@@ -110,38 +110,16 @@ def extend(
     Example: entrywise study extend board.db models --rows new-models.csv --budget 60
     """
     from entrywise.cli._study_files import labels_of
+    from entrywise.cli._study_prices import longer
 
     found = opened(database, name, allow_plan)
     more: dict[str, Any] = {}
     for axis, given in (("rows", rows), ("cols", cols)):
         if given is not None:
             more[axis] = int(given) if given.isascii() and given.isdigit() else labels_of(given)
-    quotes = _longer(found, price or [], price_rule, rows, cols)
+    quotes = longer(found.prices.to_json(), price or [], price_rule, rows, cols)
     found.extend(**more, budget=budget, prices=quotes)
     _now(database, found, "extended")
-
-
-def _longer(
-    found: Any, words: list[str], rule: str | None, rows: str | None, cols: str | None
-) -> dict[str, Any] | None:
-    """Return the prices of all lines: those that were there, then the new ones."""
-    if not words:
-        return None
-    from entrywise.cli._study_prices import quotes
-    from entrywise.exceptions import ParameterError
-
-    new = quotes(words, rule, rows, cols) or {}
-    old: dict[str, Any] = found.prices.to_json()
-    for mode, price in new.items():
-        before = old.get(mode)
-        if not isinstance(price, list) or not isinstance(before, list):
-            continue
-        by_row = len(before[0]) == 1 and len(price[0]) == 1
-        by_col = len(before) == 1 and len(price) == 1
-        if not by_row and not by_col:
-            raise ParameterError("give the prices of all entries anew with `study change --price`")
-        new[mode] = before + price if by_row else [before[0] + price[0]]
-    return {**old, **new}
 
 
 @study.command()

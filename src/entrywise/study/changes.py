@@ -7,6 +7,7 @@ what is queued, keeps what is out, and runs no plan.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +17,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from entrywise.active.cells.calibration import reserve_advice
 from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.observations import Observations
 from entrywise.queries import History, Prices
@@ -24,7 +26,7 @@ from entrywise.study import past, plans
 from entrywise.study.entries import Labels, failed_because, number, parse_id, title
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
-from entrywise.study.records import Epoch, Key, Record
+from entrywise.study.records import Advance, Epoch, Key, Record
 from entrywise.study.schema import FREE, GIVEN, facts, pending, questions, studies, tokens
 from entrywise.study.steps import Steps
 from entrywise.study.store import Store
@@ -124,11 +126,27 @@ def begin(
         known = past.given(_known(record, known, names))
     record = replace(record, given=int((known.batch == GIVEN).sum()))
     made = Steps(None, maker).first(record, known)
+    _warn_of_reserve(record, made)
     store = Store.of(url)
     record = replace(record, created_at=store.now())
     epoch = Epoch(record.params, record.prices, record.total, change, record.dropped)
     store.create(record, epoch, labels, known, made)
     return store
+
+
+def _warn_of_reserve(record: Record, made: Advance) -> None:
+    """Warn where the blind reserve that is asked first will be too small for the intervals that it is for."""
+    share = record.params.get("reserve")
+    if not isinstance(share, float) or not 0 < share < 1 or not made.steps:
+        return
+    first = made.steps[0].batch
+    if first is None or first.arm is None or first.probability is None or record.budget is None:
+        return
+    chance = first.probability[first.arm == "reserve"]
+    cells = (record.n_rows or 0) * (record.n_cols or 0) - record.given
+    words = reserve_advice(chance, share, record.budget, cells)
+    if words is not None:
+        warnings.warn(words, stacklevel=5)
 
 
 def _flags(plan: Any) -> dict[str, Any]:

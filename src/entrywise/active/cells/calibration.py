@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from entrywise.active.cells.purchase import Purchase
+from entrywise.active.cells.reserve import RESERVED
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
 from entrywise.passive.low_rank import low_rank
@@ -16,6 +18,7 @@ from entrywise.types import Array, Indices
 
 FEWEST = 100  # effective reserve below which no interval is promised
 FOLDS = 5  # of the reserve: each is predicted by a fit to all the rest
+SPARE = 1.2  # times that: chance draws fewer at times, and the rule takes some over
 SWEEPS = 40  # of a fit at most: a step begins from nothing, which costs little more than going on
 
 
@@ -68,8 +71,7 @@ def calibrated(
 
 def effective_reserve(state: Purchase) -> float:
     """Return how many equally weighted cells the reserve is worth: (sum w)^2 / sum w^2, w = 1 / chance."""
-    w = 1.0 / state.hidden_chance
-    return float(w.sum() ** 2 / (w**2).sum())
+    return effective_count(1.0 / state.hidden_chance)
 
 
 def reserve_scores(state: Purchase, rank: int | None, seed: int) -> Array:
@@ -96,6 +98,33 @@ def reserve_scores(state: Purchase, rank: int | None, seed: int) -> Array:
     levels = (np.arange(count) + 0.5) / count
     at = np.searchsorted(np.cumsum(w) / w.sum(), levels)
     return scores[np.minimum(at, len(scores) - 1)]
+
+
+def effective_count(weights: Array) -> float:
+    """Return how many equally weighted cells some weighted ones are worth."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def reserve_advice(chance: Array, share: float, budget: float, cells: int) -> str | None:
+    """Return why a reserve drawn with these chances will not calibrate intervals, and what would; None where it will.
+
+    What a reserve is worth grows as its money does, until its cells are drawn with the largest chance. `cells` is how
+    many could be in it.
+    """
+    worth = effective_count(1.0 / chance) if len(chance) else 0.0
+    if worth >= FEWEST:
+        return None
+    words = f"the reserve counts for {worth:.0f} cells, and its intervals need {FEWEST}: "
+    largest = RESERVED * cells
+    if largest < SPARE * FEWEST:
+        return f"{words}{cells} cells are too few for one, leave it out (reserve=0)"
+    share = max(share, 1e-9)
+    needed = SPARE * share * FEWEST / max(worth, 1.0)
+    if needed < 0.5:  # beyond that little is left for the rule
+        enough = math.ceil(100 * needed) / 100
+        return f"{words}a share of {enough:g} would do (reserve={enough:g})"
+    money = budget * needed / share
+    return f"{words}at this share a budget of {money:.3g} would do, or leave it out (reserve=0)"
 
 
 def row_means(fit: LowRank, rows: Indices, cols: Indices, values: Array) -> tuple[Array, Array]:
