@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.frames import make_frame, named_lines
 from entrywise.results.calibration import Calibration, normal_width
 from entrywise.results.features import Features
@@ -110,6 +110,12 @@ class LowRank(Matrix):
     def lack_variance(self) -> float:
         """Variance of the entries about the factors, where it can be told from noise; else 0."""
         return 0.0 if self.posterior is None else self.posterior.lack_variance
+
+    @property
+    def interval_of(self) -> Of:
+        """What an interval can be of: the ``truth`` where noise can be told from lack of fit, else an ``answer``."""
+        told = self.posterior is not None and self.posterior.noise_told
+        return "truth" if told or self.is_binary else "answer"
 
     @property
     def is_binary(self) -> bool:
@@ -226,7 +232,10 @@ class LowRank(Matrix):
         level : float
             Share of the intervals that should cover, above 0 and below 1.
         of : {"answer", "truth"}
-            ``answer`` covers a new measurement of the entry, ``truth`` the entry itself.
+            ``answer`` covers a new measurement of the entry, ``truth`` the entry itself. The truth needs the noise:
+            given with the observations, or told by entries that were measured more than once. Without it nobody can say
+            how much of what the factors miss is noise and how much is truth, and
+            :class:`~entrywise.exceptions.NotIdentifiable` is raised.
         noise : float or array, optional
             Standard deviation of the instrument that will answer; else that of the fit.
 
@@ -244,6 +253,11 @@ class LowRank(Matrix):
         if not self.has_variance and self.calibration is None:
             raise ParameterError(
                 "this result has no uncertainty; complete with low_rank, or calibrate it with entrywise.intervals.conformal"
+            )
+        if of == "truth" and self.interval_of != "truth":
+            raise NotIdentifiable(
+                "without noise= or repeated entries, noise and lack of fit cannot be told apart, and no interval of "
+                "the truth can be had; give the noise, measure some entries twice, or take of='answer'"
             )
         if self.is_binary:
             return self._binary_interval(*self._where(rows, cols), level, of)

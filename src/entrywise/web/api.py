@@ -647,7 +647,7 @@ def shown(found: Any, i: Any, j: Any, show: str) -> Any:
         return np.asarray(found.entries(rows, cols)).reshape(len(i), len(j))
     if not stories.has_intervals(found):
         return np.nan
-    low, high = found.interval(rows, cols, stories.LEVEL, of="truth")
+    low, high = found.interval(rows, cols, stories.LEVEL, of=found.interval_of)
     return (high - low).reshape(len(i), len(j))
 
 

@@ -14,8 +14,10 @@ from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
 from entrywise.passive.low_rank import low_rank
 from entrywise.results import Calibration, Certificate, LowRank, Posterior
+from entrywise.results.calibration import normal_width
 from entrywise.types import Array, Indices
 
+PROMISED = 0.9  # level of the intervals that a certificate speaks of
 FEWEST = 100  # effective reserve below which no interval is promised
 FOLDS = 5  # of the reserve: each is predicted by a fit to all the rest
 SPARE = 1.2  # times that: chance draws fewer at times, and the rule takes some over
@@ -35,8 +37,7 @@ def calibrated(
     scores, effective = np.zeros(0), 0.0
     if len(state.hidden) and fit.has_variance:
         effective = effective_reserve(state)
-        if effective >= FEWEST:
-            scores = reserve_scores(state, rank, rounds)
+        scores = reserve_scores(state, rank, rounds)
         fit = fitted(state.with_reserve(np.ones(len(state.hidden), bool)), rank, rounds)
     report: dict[str, Any] = {
         **fit.report,
@@ -49,24 +50,32 @@ def calibrated(
         "reason": reason,
     }
     calibration: Calibration | None = None
+    promise, share = "share of 90 % intervals that cover", PROMISED
     assumes: tuple[str, ...] = ("the low-rank model holds", "the rule's choices do not matter")
     checked: tuple[str, ...] = ()
-    if effective:
-        report["effective_reserve"] = effective
-    if len(scores):
-        calibration = Calibration(scores)
-        assumes = ("cells asked about are drawn at random from those not bought",)
-        checked = (
-            "the reserve was drawn first and hidden from the rule; each fifth of it was predicted from the rest",
-        )
-    elif effective:
-        report["intervals"] = (
-            f"Gaussian: the reserve counts as {effective:.0f} cells, fewer than {FEWEST}; enlarge it"
-        )
-    else:
+    if not effective:
         report["intervals"] = "Gaussian: without a blind reserve none are calibrated"
-    promise = Certificate("share of 90 % intervals that cover", 0.9, assumes, checked)
-    return replace(fit, calibration=calibration, certificates=(promise,), report=report)
+        promise += ", which nothing has tested"
+    else:
+        share = float(np.mean(scores <= normal_width(PROMISED)))
+        report["effective_reserve"] = effective
+        report["reserve_covered"] = share
+        if effective < FEWEST:
+            promise = "share of the reserve that 90 % intervals covered"
+            checked = (f"on a reserve worth {effective:.0f} cells, hidden from the rule",)
+            report["intervals"] = (
+                f"Gaussian: the reserve counts as {effective:.0f} cells, fewer than {FEWEST}; enlarge it"
+            )
+        else:
+            calibration = Calibration(scores)
+            checked = (
+                "the reserve was drawn first and hidden from the rule; each fifth of it was predicted from the rest",
+                f"before it set their width, intervals covered {share:.2f} of it",
+            )
+            share = PROMISED
+            assumes = ("cells asked about are drawn at random from those not bought",)
+    told = Certificate(promise, share, assumes, checked, vacuous=not checked)
+    return replace(fit, calibration=calibration, certificates=(told,), report=report)
 
 
 def effective_reserve(state: Purchase) -> float:
