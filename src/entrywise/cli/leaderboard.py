@@ -29,6 +29,16 @@ PriceFile = Annotated[
     typer.Option(help="CSV with columns row, col, price; every cell costs 1 when left out."),
 ]
 
+Likelihood = Annotated[
+    str,
+    typer.Option(
+        help="What answers are: gaussian (numbers), binary (yes/no), auto (as they look)."
+    ),
+]
+Bounds = Annotated[
+    str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
+]
+
 PLANS = {
     "scores": "row-scores",
     "order": "row-scores",
@@ -65,12 +75,21 @@ def create(
     known: Annotated[
         str | None, typer.Option(help="CSV of cells known beforehand: row, col, value.")
     ] = None,
+    likelihood: Likelihood = "gaussian",
+    bounds: Bounds = None,
+    row_features: Annotated[
+        str | None, typer.Option(help="File of features of the rows: a label, then a column each.")
+    ] = None,
+    col_features: Annotated[
+        str | None, typer.Option(help="File of features of the columns, likewise.")
+    ] = None,
     name: Name = "leaderboard",
 ) -> None:
     """Start a leaderboard; then use `entrywise study ask` and `tell` on it, from as many machines as you like.
 
     Example: entrywise leaderboard create scores.db --rows models.csv --cols tasks.csv --budget 500 --goal order
     """
+    from entrywise.cli._study_files import described
     from entrywise.exceptions import ParameterError
     from entrywise.study import Study
     from entrywise.tables import read_labels
@@ -83,6 +102,11 @@ def create(
         params["rank"] = min(rank, len(models), len(tasks))
     if goal == "all":
         params["reserve"] = reserve
+    if likelihood != "gaussian":
+        params["likelihood"] = likelihood
+    params |= described(row_features, col_features)
+    if bounds is not None:
+        params["bounds"] = _pair(bounds)
     study = Study.create(
         database,
         name,
@@ -109,14 +133,17 @@ def add(
 ) -> None:
     """Add new rows to a leaderboard: they are scored against all that is known.
 
+    Where rows have features, those of the new ones are columns of the same file.
+
     Example: entrywise leaderboard add scores.db --rows new.csv --budget 60
     """
+    from entrywise.cli._study_files import new_features
     from entrywise.study import Study
     from entrywise.tables import read_labels
 
     fresh, _ = read_labels(rows)
     study = Study.open(database, name)
-    study.extend(rows=fresh, budget=budget)
+    study.extend(rows=fresh, budget=budget, **new_features(study, {"row": rows}, {}))
     say(f"{len(fresh)} rows added with {budget:g} to spend")
     say(f"next: entrywise study ask {database} {name} > todo.csv")
 
@@ -138,9 +165,7 @@ def report(
             help="pairs: few of the pairs called apart are wrong; all: not one of them is."
         ),
     ] = "pairs",
-    bounds: Annotated[
-        str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
-    ] = None,
+    bounds: Bounds = None,
     plot: Annotated[
         Path | None, typer.Option(help="Write a picture of the scores here (PNG).")
     ] = None,
@@ -186,6 +211,8 @@ def rehearse(
     price: PriceFile = None,
     repeats: Annotated[int, typer.Option(min=2, help="Purchases for each budget.")] = 10,
     level: Level = 0.9,
+    likelihood: Likelihood = "gaussian",
+    bounds: Bounds = None,
     seed: Annotated[int, typer.Option(help="Of the first purchase.")] = 0,
     format: FormatOption = Format.table,
 ) -> None:
@@ -204,6 +231,8 @@ def rehearse(
         goals=("scores", "order") if goal == "both" else (goal,),
         prices=None if price is None else _prices(price, *names),
         level=level,
+        likelihood=likelihood,
+        bounds=_pair(bounds),
         repeats=repeats,
         rng=seed,
     )

@@ -3,7 +3,7 @@
 A frame (any library) is matched to the lines by label, in its index or its first column, else by place. Numbers are
 standardised; a number that is missing is its mean, with an indicator of its own; texts of few values become one
 indicator each. A symmetric array with a row and a column for every line is their similarity (a kernel): its centred
-eigenvectors times root eigenvalues are the features. Features by the thousands are reduced to their leading directions.
+eigenvectors times root eigenvalues are the features. Sparse features, up to 100,000, stay sparse.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ KERNEL_SHARE, KERNEL_MOST = (
     0.95,
     60,
 )  # of a kernel's eigenvalues that are kept, and how many at most
-WIDE = 500  # features above which they are reduced to their leading directions
-LEADING = 200  # directions kept of wide features
+WIDE = 500  # features above which no d x d product is made of them
 FLAT = 1e-9  # a feature that varies by less, relative to its size, says nothing
 
 
@@ -38,9 +37,9 @@ class FeatureColumn:
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """Features by label, read from a file; a frame says the same."""
+    """Features by label (or by place), read from a file or a study; a frame says the same."""
 
-    labels: list[str]
+    labels: list[str] | None
     columns: list[FeatureColumn]
 
 
@@ -67,13 +66,13 @@ class Features:
     @classmethod
     def of(
         cls, given: Any, labels: Sequence[str] | None, lines: int, side: str
-    ) -> tuple[Features, Array]:
-        """Return the encoding of the features of all lines, and the numbers, shape (lines, d)."""
-        if _is_kernel(given, lines):
+    ) -> tuple[Features, Any]:
+        """Return the encoding of the features of all lines, and the numbers, shape (lines, d), sparse if they were."""
+        if is_kernel(given, lines):
             return _kernel(np.asarray(given, np.float64))
         if hasattr(given, "tocsr"):
-            return _wide(given.tocsr().astype(np.float64), (), (), ())
-        columns = _columns(given, labels, lines, side)
+            return _sparse(given.tocsr().astype(np.float64))
+        columns = columns_of(given, labels, lines, side)
         names: list[str] = []
         kinds: list[str] = []
         texts: list[str] = []
@@ -84,8 +83,6 @@ class Features:
                 texts.append(text)
         coded = (tuple(names), tuple(kinds), tuple(texts))
         X = _numbers(columns, *coded)
-        if X.shape[1] > WIDE:
-            return _wide(X, *coded)
         with np.errstate(invalid="ignore"):
             center = np.nan_to_num(np.nanmean(X, axis=0)) if len(X) else np.zeros(X.shape[1])
             spread = np.nan_to_num(np.nanstd(X, axis=0))
@@ -94,12 +91,12 @@ class Features:
         found = cls(*coded, center, scale, np.zeros((0, 0)))
         return found, found._finished(X)
 
-    def encode(self, given: Any, labels: Sequence[str] | None, lines: int) -> Array:
+    def encode(self, given: Any, labels: Sequence[str] | None, lines: int) -> Any:
         """Return the numbers of new lines, shape (lines, d), from features like those of the fit."""
         if hasattr(given, "tocsr"):
             X = given.tocsr().astype(np.float64)
         elif self.names:
-            columns = _columns(given, labels, lines, "new lines")
+            columns = columns_of(given, labels, lines, "new lines")
             X = _numbers(columns, self.names, self.kinds, self.texts)
         else:
             X = np.asarray(given, np.float64)
@@ -109,10 +106,9 @@ class Features:
             )
         return self._finished(X)
 
-    def _finished(self, X: Any) -> Array:
-        if hasattr(X, "tocsr"):  # centred after the product: nothing wide becomes dense
-            by = self.basis / self.scale[:, None]
-            return np.asarray(X @ by - self.center @ by)
+    def _finished(self, X: Any) -> Any:
+        if hasattr(X, "tocsr"):  # the fit centres them: nothing wide becomes dense
+            return X / self.scale[0]
         Z = np.nan_to_num((X - self.center) / self.scale)  # a gap is the mean
         return np.asarray(Z @ self.basis if len(self.basis) else Z)
 
@@ -124,7 +120,8 @@ def labels_of(given: Any) -> list[str] | None:
     return _frame(given)[0]
 
 
-def _is_kernel(given: Any, lines: int) -> bool:
+def is_kernel(given: Any, lines: int) -> bool:
+    """Tell whether features are a similarity: symmetric, with a row and a column for every line."""
     if hasattr(given, "columns") or hasattr(given, "tocsr"):
         return False
     X = np.asarray(given)
@@ -146,27 +143,18 @@ def _kernel(K: Array) -> tuple[Features, Array]:
     return found, found._finished(K)
 
 
-def _wide(
-    X: Any, names: tuple[str, ...], kinds: tuple[str, ...], texts: tuple[str, ...]
-) -> tuple[Features, Array]:
-    """Return the leading directions of many features, centred; neither d x d nor, if sparse, anything dense is made."""
-    from scipy.sparse.linalg import LinearOperator, svds
+def is_wide(values: Any) -> bool:
+    """Tell whether features, once coded, are too many for their d x d products."""
+    return hasattr(values, "tocsr") or values.shape[1] > WIDE
 
-    if not hasattr(X, "tocsr"):
-        X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+
+def _sparse(X: Any) -> tuple[Features, Any]:
+    """Return sparse features in one unit, in which a line is one long on average; the fit centres them."""
     n, d = X.shape
     center = np.asarray(X.mean(axis=0)).ravel()
-    centred = LinearOperator(
-        (n, d),
-        matvec=lambda x: X @ x.ravel() - center @ x.ravel(),
-        rmatvec=lambda y: X.T @ y.ravel() - center * y.sum(),
-        dtype=np.float64,
-    )
-    kept = max(1, min(LEADING, n - 1, d - 1))
-    start = np.random.default_rng(0).standard_normal(min(n, d))
-    _, sizes, V = svds(centred, k=kept, v0=start)
-    basis = V.T / max(float(sizes.max()), np.finfo(float).tiny) * np.sqrt(n)
-    found = Features(names, kinds, texts, center, np.ones(d), basis)
+    square = float(X.multiply(X).sum()) / max(n, 1) - float(center @ center)
+    unit = np.sqrt(max(square, FLAT * max(float(center @ center), FLAT)))
+    found = Features((), (), (), np.zeros(d), np.full(d, unit), np.zeros((0, 0)))
     return found, found._finished(X)
 
 
@@ -198,7 +186,7 @@ def _column(name: str, series: Any) -> FeatureColumn:
     return FeatureColumn(name, None, [None if x is None or x != x else str(x) for x in values])
 
 
-def _columns(
+def columns_of(
     given: Any, labels: Sequence[str] | None, lines: int, side: str
 ) -> list[FeatureColumn]:
     """Return the columns, a value for every line: by label, else by place."""
