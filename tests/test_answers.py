@@ -251,7 +251,7 @@ def test_cuts_are_those_that_made_the_levels():
     rng = np.random.default_rng(0)
     m, s = 2.0 * rng.standard_normal(20_000), rng.uniform(0.5, 1.5, 20_000)
     cuts = np.array([-2.0, 0.5, 1.0])
-    level = np.searchsorted(cuts, m + 0.7 * s * rng.standard_normal(len(m)))
+    level = np.searchsorted(cuts, m + 0.7 * s * rng.logistic(size=len(m)))
     found, scale = fit_cuts(m, s, level, 4)
     np.testing.assert_allclose(found, cuts, atol=0.06)
     assert scale == pytest.approx(0.7, rel=0.05)

@@ -144,7 +144,7 @@ def _means(fit, axis):
 
 
 def test_columns_for_a_new_row_are_those_of_least_variance():
-    P, Y = votes(60, 12, 5)
+    _, Y = votes(60, 12, 5)
     fit = low_rank(ew.Observations.from_dense(Y), 1, likelihood="binary")
     best = greedy_columns(fit, np.ones(12, bool), np.ones(12), 1.0)[0]
     V = np.column_stack([fit.right, np.ones(12)])

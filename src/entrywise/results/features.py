@@ -22,6 +22,7 @@ KERNEL_SHARE, KERNEL_MOST = (
     0.95,
     60,
 )  # of a kernel's eigenvalues that are kept, and how many at most
+OCTILES = 8  # parts of equal size that numbers in a frame are cut into, where they have more values
 WIDE = 500  # features above which no d x d product is made of them
 FLAT = 1e-9  # a feature that varies by less, relative to its size, says nothing
 
@@ -50,8 +51,8 @@ class Features:
     Parameters
     ----------
     names, kinds, texts : tuple of str
-        Of each number x: the column it comes from; ``number``, ``missing`` (an indicator) or ``text`` (an indicator of
-        one value, in `texts`). Empty where lines come as plain arrays without a gap, or as similarities.
+        Of each number x: the column it comes from; ``number``, ``missing`` (an indicator), ``above`` (an indicator of
+        being above the number in `texts`) or ``text`` (an indicator of one value, in `texts`). Empty where lines come as plain arrays without a gap, or as similarities.
     center, scale : ndarray of shape (r,)
     basis : ndarray of shape (r, d), or (0, 0): the identity
     """
@@ -77,7 +78,7 @@ class Features:
         kinds: list[str] = []
         texts: list[str] = []
         for column in columns:
-            for kind, text in _kinds(column, side):
+            for kind, text in _kinds(column, side, framed=hasattr(given, "columns")):
                 names.append(column.name)
                 kinds.append(kind)
                 texts.append(text)
@@ -237,11 +238,20 @@ def _array_columns(given: Any, lines: int, side: str) -> list[FeatureColumn]:
     return [FeatureColumn(str(k), X[:, k], None) for k in range(X.shape[1])]
 
 
-def _kinds(column: FeatureColumn, side: str) -> list[tuple[str, str]]:
-    """Return what a column becomes: (kind, text) of each number."""
+def _kinds(column: FeatureColumn, side: str, framed: bool) -> list[tuple[str, str]]:
+    """Return what a column becomes: (kind, text) of each number.
+
+    Numbers of many values in a frame also become indicators of being above their octiles, so that a year or an age need not
+    act in a straight line; the many columns of an array are taken for coordinates.
+    """
     if column.numbers is not None:
         gaps = np.isnan(column.numbers)
-        return [("number", ""), ("missing", "")] if gaps.any() else [("number", "")]
+        found = [("number", ""), *([("missing", "")] if gaps.any() else [])]
+        there = column.numbers[~gaps]
+        if framed and len(np.unique(there)) > OCTILES:
+            edges = np.unique(np.quantile(there, np.arange(1, OCTILES) / OCTILES))
+            found += [("above", repr(float(edge))) for edge in edges]
+        return found
     texts = column.texts or []
     values = sorted({t for t in texts if t is not None})
     if len(values) > MOST_TEXTS:
@@ -268,7 +278,10 @@ def _numbers(
             continue
         if column.numbers is None:
             raise DataError(f"column {name!r} of the features must hold numbers, as in the fit")
-        parts.append(
-            np.isnan(column.numbers).astype(np.float64) if kind == "missing" else column.numbers
-        )
+        numbers = column.numbers
+        if kind == "missing":
+            numbers = np.isnan(numbers).astype(np.float64)
+        elif kind == "above":
+            numbers = np.where(np.isnan(numbers), np.nan, numbers > float(text))
+        parts.append(numbers)
     return np.column_stack(parts) if parts else np.zeros((_length(columns), 0))

@@ -6,7 +6,7 @@ distribution functions to 4e-5, :math:`\sigma(x) \approx \sum_k p_k \Phi(s_k x)`
 .. math:: P = E\,\sigma(\eta) = \sum_k p_k \Phi(d_k m), \qquad d_k = s_k / \sqrt{1 + s_k^2 v}
 
 **Several values in order.** The factors give the answer's mean m with standard deviation s; the cuts between the values
-and one scale are fitted on held-out answers: :math:`P(y \le l) = \Phi((c_l - m) / (a s))`.
+and one scale are fitted on held-out answers: :math:`P(y \le l) = \sigma((c_l - m) / (a s))`.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Levels:
 
         `middle` and `spread` are the logit and its standard deviation (two values), else those of an answer.
         """
-        from scipy.special import ndtr
+        from scipy.special import expit
 
         if self.is_binary:
             yes = logistic_mean(middle, spread**2)
             return np.stack([1.0 - yes, yes], axis=-1)
         reach = (self.cuts - middle[..., None]) / (self.scale * spread[..., None])
-        below = ndtr(reach)
+        below = expit(reach)
         ends = np.zeros((*middle.shape, 1))
         return np.asarray(np.diff(np.concatenate([ends, below, ends + 1.0], axis=-1), axis=-1))
 
