@@ -51,8 +51,9 @@ class Features:
     Parameters
     ----------
     names, kinds, texts : tuple of str
-        Of each number x: the column it comes from; ``number``, ``missing`` (an indicator), ``above`` (an indicator of
-        being above the number in `texts`) or ``text`` (an indicator of one value, in `texts`). Empty where lines come as plain arrays without a gap, or as similarities.
+        Of each number x: the column it comes from; ``number``, ``missing`` (an indicator), ``above`` (an indicator of being
+        above the number in `texts`) or ``text`` (an indicator of one value, in `texts`). Empty where lines come as
+        similarities or sparse.
     center, scale : ndarray of shape (r,)
     basis : ndarray of shape (r, d), or (0, 0): the identity
     """
