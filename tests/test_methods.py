@@ -203,7 +203,13 @@ def test_corollary_3_is_issued_only_where_it_is_proved():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((300, 6)) / 10
     X[rng.random(X.shape) < 0.5] = np.nan
-    proved = {"center": False, "mask": "bernoulli", "per_sample": 3.0, "repair": "none", "max_square": 1.0}
+    proved = {
+        "center": False,
+        "mask": "bernoulli",
+        "per_sample": 3.0,
+        "repair": "none",
+        "max_square": 1.0,
+    }
     assert partial_pca(X, 2, **proved).certificates
     for other in ({"repair": "soft"}, {"mask": "pairwise"}, {"per_sample": np.full(6, 0.5)}):
         assert not partial_pca(X, 2, **{**proved, **other}).certificates

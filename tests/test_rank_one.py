@@ -509,6 +509,8 @@ def test_the_semidefinite_referee_agrees_without_noise():
     np.testing.assert_allclose(rank_one(seen).to_dense(), A, rtol=1e-6)
     with pytest.raises(ParameterError, match="at most 10 rows and columns"):
         semidefinite(Observations.from_dense(np.ones((6, 6))))
+
+
 def products(kind, seed):
     """Return a table of products and noisy answers to it, proportional, multiplicative or counted."""
     rng = np.random.default_rng([17, seed])

@@ -10,10 +10,12 @@ import typer
 from entrywise.cli._shared import Format, FormatOption, emit, say
 from entrywise.cli.study import (
     Allow,
+    ColFeatures,
     Cols,
     Name,
     PriceRule,
     PriceWords,
+    RowFeatures,
     Rows,
     Where,
     Worker,
@@ -101,15 +103,18 @@ def extend(
     budget: Annotated[float | None, typer.Option(help="Money to add.")] = None,
     price: PriceWords = None,
     price_rule: PriceRule = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
     allow_plan: Allow = None,
 ) -> None:
     """Add rows, columns or money; what was told counts, and only what is new is asked.
 
-    Where lines have prices of their own, --price gives those of the new ones: a column of --rows or --cols.
+    Where lines have prices of their own, --price gives those of the new ones: a column of --rows or --cols. Where they have
+    features, those of the new ones are columns of the same file, or come from --row-features and --col-features.
 
     Example: entrywise study extend board.db models --rows new-models.csv --budget 60
     """
-    from entrywise.cli._study_files import labels_of
+    from entrywise.cli._study_files import labels_of, new_features
     from entrywise.cli._study_prices import longer
 
     found = opened(database, name, allow_plan)
@@ -117,6 +122,12 @@ def extend(
     for axis, given in (("rows", rows), ("cols", cols)):
         if given is not None:
             more[axis] = int(given) if given.isascii() and given.isdigit() else labels_of(given)
+    files = {
+        axis[:-1]: given
+        for axis, given in (("rows", rows), ("cols", cols))
+        if not isinstance(more.get(axis), int)
+    }
+    more |= new_features(found, files, {"row": row_features, "col": col_features})
     quotes = longer(found.prices.to_json(), price or [], price_rule, rows, cols)
     found.extend(**more, budget=budget, prices=quotes)
     _now(database, found, "extended")

@@ -10,8 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise import fragments
+from entrywise.results.kept_features import in_words
 from entrywise.study.entries import Labels, title
 from entrywise.study.leases import WITHDRAWN
+from entrywise.study.plans import FEATURES
 from entrywise.study.records import Record
 from entrywise.study.schema import FREE, GIVEN, epochs, facts, pending, questions, steps, wants
 from entrywise.study.store import Store
@@ -92,7 +94,7 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
     about = {
         "name": record.name,
         "plan": record.plan,
-        "params": dict(record.params),
+        "params": {k: _brief(k, v) for k, v in record.params.items()},
         "seed": record.seed,
         "state": record.state,
         "reason": record.reason,
@@ -117,6 +119,13 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
         "created_at": record.created_at,
     }
     return about | {"sentence": sentence(about)}
+
+
+def _brief(name: str, value: Any) -> Any:
+    """Return a parameter as it is shown: features of lines in words."""
+    if name in FEATURES and value is not None:
+        return in_words(value)
+    return value
 
 
 def _reports(store: Store, record: Record) -> list[tuple[float, dict[str, Any]]]:

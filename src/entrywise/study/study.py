@@ -105,7 +105,8 @@ class Study:
         plan : str
             A name that ``entrywise methods active`` lists, one of `plans`, or ``module:function`` of your own plan.
         params : mapping
-            The plan's parameters, as plain JSON.
+            The plan's parameters, as plain JSON; ``row_features`` and ``col_features`` may be frames by label or arrays,
+            and are kept in the study.
         seed : int, optional
             Becomes the plan's ``rng``; drawn and recorded when left out.
         budget, prices : optional
@@ -476,12 +477,16 @@ class Study:
         budget: float | None = None,
         *,
         prices: Prices | Mapping[str, Any] | None = None,
+        row_features: Any = None,
+        col_features: Any = None,
     ) -> None:
         """Add rows and columns (labels, or how many where there are none) and money.
 
-        Where prices are given by line, give those of all lines again.
+        Where prices are given by line, give those of all lines again. Where lines have features, give those of the new
+        ones, a frame by label or an array in order; what is missing is taken for the mean.
         """
-        changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices)
+        features = {"row": row_features, "col": col_features}
+        changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices, features)
         self._advance_after("the change is")
 
     def add(self, known: Any) -> int:
