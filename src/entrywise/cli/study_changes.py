@@ -24,6 +24,8 @@ from entrywise.cli.study import (
 )
 
 commands = study  # all of them, those of entrywise.cli.study included
+CHANGES = "When something changes"
+SAFE = "Keep it safe"
 
 Answer = Annotated[str, typer.Argument(help="The answer's id, such as 3.10, or row,col.")]
 
@@ -48,7 +50,7 @@ def _now(database: str, found: Any, done: str) -> None:
     worries(database, now)
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def amend(
     database: Where,
     name: Name,
@@ -68,7 +70,7 @@ def amend(
     _now(database, found, "amended")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def void(
     database: Where, name: Name, answer: Answer, worker: Worker = None, allow_plan: Allow = None
 ) -> None:
@@ -81,7 +83,7 @@ def void(
     _now(database, found, "forgotten")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def extend(
     database: Where,
     name: Name,
@@ -137,7 +139,7 @@ def _longer(
     return {**old, **new}
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def add(
     database: Where,
     name: Name,
@@ -156,7 +158,7 @@ def add(
     _now(database, found, f"{count(number, 'known entry')} added".replace("entrys", "entries"))
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def drop(
     database: Where, name: Name, row: Rows = None, col: Cols = None, allow_plan: Allow = None
 ) -> None:
@@ -169,7 +171,7 @@ def drop(
     _now(database, found, "dropped")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def change(
     database: Where,
     name: Name,
@@ -201,7 +203,7 @@ def change(
     _now(database, found, "changed")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def renew(database: Where, name: Name, allow_plan: Allow = None) -> None:
     """Go on with this version of the plan, after an upgrade that asks otherwise; what was told counts.
 
@@ -212,7 +214,7 @@ def renew(database: Where, name: Name, allow_plan: Allow = None) -> None:
     _now(database, found, "renewed")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def release(database: Where, name: Name, worker: Worker = None) -> None:
     """Give back what a worker holds (or everybody, without --worker), so that others may ask for it.
 
@@ -221,7 +223,7 @@ def release(database: Where, name: Name, worker: Worker = None) -> None:
     say(f"{count(opened(database, name, None).release(worker), 'question')} released")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def close(database: Where, name: Name) -> None:
     """Stop asking and telling; everything stays, `reopen` goes on.
 
@@ -231,7 +233,7 @@ def close(database: Where, name: Name) -> None:
     say(f"study {name!r} is closed")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def reopen(
     database: Where,
     name: Name,
@@ -247,7 +249,10 @@ def reopen(
     say(f"study {name!r} is {found.state}")
 
 
-@study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@study.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    rich_help_panel=CHANGES,
+)
 def fork(
     context: typer.Context,
     database: Where,
@@ -283,7 +288,7 @@ def fork(
     say(f"study {new!r} is {now['state']}: {count(now['open'], 'question')} to ask")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def export(
     database: Where,
     name: Name,
@@ -297,7 +302,7 @@ def export(
     say(f"study {name!r} is in {file}")
 
 
-@study.command("import")
+@study.command("import", rich_help_panel=SAFE)
 def import_(
     database: Where,
     file: Annotated[Path, typer.Argument(help="A file that `study export` wrote.")],
@@ -313,7 +318,7 @@ def import_(
     say(f"study {found.name!r} is {found.state}")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def backup(
     database: Where,
     file: Annotated[Path, typer.Argument(help="The copy to write.")],
@@ -328,7 +333,7 @@ def backup(
     say(f"all studies of {database} are in {file}")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def check(
     database: Where, name: Name, allow_plan: Allow = None, format: FormatOption = Format.table
 ) -> None:
@@ -341,7 +346,7 @@ def check(
     say(f"study {name!r} is in order")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def delete(
     database: Where,
     name: Name,
