@@ -139,7 +139,10 @@ def report(
         ),
     ] = "pairs",
     bounds: Annotated[
-        str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
+        str | None,
+        typer.Option(
+            help="Range of the answers, such as 0,10; scores stay inside. 0,1 where all are 0 or 1."
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Write a picture of the scores here (PNG).")
@@ -156,7 +159,8 @@ def report(
         fit, bought, names, prices, words = _of_study(source, name)
     else:
         fit, bought, names, prices, words = _of_table(source)
-    board = scores(fit, bought, level, prices, bounds=_pair(bounds), promise=promise)  # type: ignore[arg-type]
+    ends = _pair(bounds) or _yes_or_no(bought)
+    board = scores(fit, bought, level, prices, bounds=ends, promise=promise)  # type: ignore[arg-type]
     _print(board, names, level, format)
     say(verdict(board, bought, names, prices))
     for line in words:
@@ -323,6 +327,14 @@ def _pair(bounds: str | None) -> tuple[float, float] | None:
     if not low < high:
         raise ParameterError(f"bounds must rise, got {bounds!r}")
     return low, high
+
+
+def _yes_or_no(bought: Any) -> tuple[float, float] | None:
+    """Return the range of answers that are all 0 or 1, both of them seen."""
+    import numpy as np
+
+    answers = np.unique(bought.values[np.isfinite(bought.values)])
+    return (0.0, 1.0) if answers.tolist() == [0.0, 1.0] else None
 
 
 def _shares(text: str) -> tuple[float, ...]:
