@@ -49,7 +49,9 @@ sphinx_gallery_conf = {
 api_page.write(Path(__file__).parent / "api.rst")
 cli_page.write(Path(__file__).parent / "cli.rst")
 cli_page.write_methods(Path(__file__).parent / "methods.rst")
-changelog_page.write(Path(__file__).parent.parent / "CHANGELOG.md", Path(__file__).parent / "changelog.rst")
+changelog_page.write(
+    Path(__file__).parent.parent / "CHANGELOG.md", Path(__file__).parent / "changelog.rst"
+)
 
 
 def _plain_references(app, what, name, obj, options, lines):

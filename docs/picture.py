@@ -1,6 +1,6 @@
 """Draw the picture of the front page, docs/_static/demo.png: what ``entrywise demo`` draws, seed 0.
 
-    python docs/picture.py
+python docs/picture.py
 """
 
 from __future__ import annotations

@@ -127,6 +127,36 @@ def test_job(name, tmp_path):
     follow(blocks, tmp_path)
 
 
+REFERENCE = {
+    "index",
+    "api",
+    "cli",
+    "methods",
+    "changelog",
+    "data",
+    "rooms",
+    "idea",
+    "jobs",
+    "trust",
+}
+ANSWERS = (  # every page for users says what one sees, how far to trust it, and what can go wrong
+    r"^(What do I see|What you see|Who chooses the entries\?)$",
+    r"^How far (can I|to) trust it.*$",
+    r"^What can go wrong.*$",
+)
+
+
+def test_every_page_answers_the_four_questions():
+    folders = (ROOT / "docs", ROOT / "docs" / "start", ROOT / "docs" / "integrations")
+    pages = [page for folder in folders for page in folder.glob("*.rst")]
+    for page in pages:
+        if page.stem not in REFERENCE:
+            text = page.read_text()
+            assert re.search(r"code-block::|``entrywise |::$", text, flags=re.M), page.name
+            for answer in ANSWERS:
+                assert re.search(answer, text, flags=re.M), f"{page.name} has no {answer}"
+
+
 def test_the_readme_opens_with_a_sentence_a_picture_and_two_commands():
     text = (ROOT / "README.md").read_text()
     head = text.split("\n## ")[0]
