@@ -124,7 +124,7 @@ def create(
     todo = count(now["open"], "question")
     unit = f" {currency}" if currency else ""
     say(
-        f"study {name!r} is {now['state']}: {todo} to ask, {now['reserved']:g}{unit} reserved, seed {now['seed']}"
+        f"study {name!r} is {now['state']}: {todo} to ask, {now['held']:g}{unit} held for them, seed {now['seed']}"
     )
     free = hint(price, rows, cols)
     if free is not None:

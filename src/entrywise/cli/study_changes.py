@@ -26,6 +26,8 @@ from entrywise.cli.study import (
 )
 
 commands = study  # all of them, those of entrywise.cli.study included
+CHANGES = "When something changes"
+SAFE = "Keep it safe"
 
 Answer = Annotated[str, typer.Argument(help="The answer's id, such as 3.10, or row,col.")]
 Reason = Annotated[str | None, typer.Option(help="Why; the log keeps it.")]
@@ -51,7 +53,7 @@ def _now(database: str, found: Any, done: str) -> None:
     worries(database, now)
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def amend(
     database: Where,
     name: Name,
@@ -72,7 +74,7 @@ def amend(
     _now(database, found, "amended")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def void(
     database: Where,
     name: Name,
@@ -90,7 +92,7 @@ def void(
     _now(database, found, "forgotten")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def extend(
     database: Where,
     name: Name,
@@ -133,7 +135,7 @@ def extend(
     _now(database, found, "extended")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def add(
     database: Where,
     name: Name,
@@ -152,7 +154,7 @@ def add(
     _now(database, found, f"{count(number, 'known entry')} added".replace("entrys", "entries"))
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def drop(
     database: Where, name: Name, row: Rows = None, col: Cols = None, allow_plan: Allow = None
 ) -> None:
@@ -165,7 +167,7 @@ def drop(
     _now(database, found, "dropped")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def change(
     database: Where,
     name: Name,
@@ -197,7 +199,7 @@ def change(
     _now(database, found, "changed")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def renew(database: Where, name: Name, allow_plan: Allow = None) -> None:
     """Go on with this version of the plan, after an upgrade that asks otherwise; what was told counts.
 
@@ -208,7 +210,7 @@ def renew(database: Where, name: Name, allow_plan: Allow = None) -> None:
     _now(database, found, "renewed")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def release(database: Where, name: Name, worker: Worker = None) -> None:
     """Give back what a worker holds (or everybody, without --worker), so that others may ask for it.
 
@@ -217,7 +219,7 @@ def release(database: Where, name: Name, worker: Worker = None) -> None:
     say(f"{count(opened(database, name, None).release(worker), 'question')} released")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def close(database: Where, name: Name) -> None:
     """Stop asking and telling; everything stays, `reopen` goes on.
 
@@ -227,7 +229,7 @@ def close(database: Where, name: Name) -> None:
     say(f"study {name!r} is closed")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def reopen(
     database: Where,
     name: Name,
@@ -243,7 +245,10 @@ def reopen(
     say(f"study {name!r} is {found.state}")
 
 
-@study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@study.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    rich_help_panel=CHANGES,
+)
 def fork(
     context: typer.Context,
     database: Where,
@@ -279,7 +284,7 @@ def fork(
     say(f"study {new!r} is {now['state']}: {count(now['open'], 'question')} to ask")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def export(
     database: Where,
     name: Name,
@@ -293,7 +298,7 @@ def export(
     say(f"study {name!r} is in {file}")
 
 
-@study.command("import")
+@study.command("import", rich_help_panel=SAFE)
 def import_(
     database: Where,
     file: Annotated[Path, typer.Argument(help="A file that `study export` wrote.")],
@@ -309,7 +314,7 @@ def import_(
     say(f"study {found.name!r} is {found.state}")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def backup(
     database: Where,
     file: Annotated[Path, typer.Argument(help="The copy to write.")],
@@ -324,7 +329,7 @@ def backup(
     say(f"all studies of {database} are in {file}")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def check(
     database: Where, name: Name, allow_plan: Allow = None, format: FormatOption = Format.table
 ) -> None:
@@ -337,7 +342,7 @@ def check(
     say(f"study {name!r} is in order")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def delete(
     database: Where,
     name: Name,

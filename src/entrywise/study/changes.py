@@ -290,7 +290,7 @@ def _write(store: Store, connection: Connection, record: Record, change: Change)
     total = change.epoch.total
     if total is not None and record.total != total and total < committed * (1 - 1e-12):
         raise ParameterError(
-            f"{committed:g} is spent or reserved; the budget must be at least that, got {total:g}"
+            f"{committed:g} is spent or held for open questions; the budget must be at least that, got {total:g}"
         )
     begun = replace(
         record,

@@ -54,7 +54,7 @@ def held(store: Store, record: Record) -> dict[str, Any]:
         return {
             "open": int(total[0]),
             "leased": int(total[1] or 0),
-            "reserved": float(total[2] or 0.0),
+            "held": float(total[2] or 0.0),
             "out": float(total[3] or 0.0),
             "workers": [
                 {"worker": w, "holds": int(n), "since": since, "until": float(until)}
@@ -66,11 +66,11 @@ def held(store: Store, record: Record) -> dict[str, Any]:
     return store.database.read(count)
 
 
-def money(record: Record, reserved: float) -> dict[str, Any]:
-    """Return what was spent, is reserved for open questions, and is left."""
+def money(record: Record, held: float) -> dict[str, Any]:
+    """Return what was spent, is held for open questions, and is left."""
     return {
-        "spent": record.committed - reserved,
-        "reserved": reserved,
+        "spent": record.committed - held,
+        "held": held,
         "budget": record.budget,
         "left": record.left,
         "currency": record.currency,
@@ -110,7 +110,7 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
         "workers": now["workers"],
         "failed": failed,
         "implausible": implausible(store, record, labels) if record.streaming else [],
-        **money(record, now["reserved"]),
+        **money(record, now["held"]),
         "out": now["out"],
         **_errors(reports),
         "trouble": trouble,
