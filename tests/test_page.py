@@ -397,3 +397,4 @@ def test_a_worker_sees_only_what_a_worker_may(site, half, browser):
     page.goto(f"{site.url}/study/half/log")
     expect(page.locator("#log tbody tr").first).to_be_visible(timeout=SLOW)
     assert page.locator("#log button").count() == 0
+    expect(page.locator("#more")).to_be_hidden()

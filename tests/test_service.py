@@ -195,7 +195,7 @@ def test_what_money_buys_is_said_before_it_is_spent(served):
         assert found.status_code == 200, found.text
         return " ".join(found.json()["words"])
 
-    assert "40 cells. To buy every other one would cost 40 EUR." in told(20)
+    assert "40 cells. All of them would cost 40 EUR." in told(20)
     assert "20 EUR buys about 20 of them (50 %)." in told(20)
     # from 5 of 10 cells at random: 1.645 sqrt((1 - .5) / 5) = .52 deviations
     assert "5.0 cells a row" in told(20)

@@ -317,7 +317,7 @@ def log(database: Where, name: Name, format: FormatOption = Format.table) -> Non
 
     Example: entrywise study log lab.db kinase --format csv > log.csv
     """
-    columns: tuple[str, ...] = ("id", "row", "col", "value", "worker", "told_at", "what", "reason")
+    columns: tuple[str, ...] = ("id", "row", "col", "value", "worker", "told_at", "reason", "what")
     if format is not Format.table:
         columns = (
             "id",

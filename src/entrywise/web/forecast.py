@@ -53,7 +53,8 @@ def forecast(
     unit = f" {currency}" if currency else ""
     words = [f"{m} rows × {n} columns: {m * n} cells{_beforehand(m * n - len(cost))}."]
     if len(cost):
-        words[0] += f" To buy every other one would cost {number(float(cost.sum()))}{unit}."
+        which = "All of them" if len(cost) == m * n else "The others"
+        words[0] += f" {which} would cost {number(float(cost.sum()))}{unit}."
     if budget >= cost.sum():
         return [*words, "The money buys them all: nothing needs to be guessed."]
     count = budget / float(cost.mean())
