@@ -11,6 +11,7 @@ import warnings
 
 from _trust import Claims
 from _trust_completion import imputers, truths
+from _trust_forecast import forecasts
 from _trust_nystrom import nystrom
 from _trust_rank_one import tables
 from _trust_votes import crowds, labels_next, pairs_next, ranks
@@ -24,6 +25,7 @@ SECTIONS = {
     "rank-one": tables,
     "truth": truths,
     "imputers": imputers,
+    "forecast": forecasts,
 }
 
 
