@@ -301,3 +301,22 @@ def test_a_tiny_budget_still_gives_an_answer(budget):
     found = ew.play(most_informative((5, 4), budget=budget, rng=0), MatrixOracle(np.ones((5, 4))))
     assert found.cost <= budget
     assert found.shape == (5, 4)
+
+
+def test_balanced_buying_is_balanced_inside_a_batch():
+    """Counts of rows, and of columns, stay together whatever the size of a batch."""
+    import entrywise as ew
+    from entrywise.active import most_informative
+    from entrywise.oracles import MatrixOracle
+    from entrywise.run import Run
+
+    A = np.random.default_rng(0).standard_normal((30, 20))
+    run = Run(most_informative(A.shape, budget=240, rule="balanced", reserve=0.0, rng=1))
+    ew.play(run, MatrixOracle(A))
+    bought = (
+        np.concatenate([batch.rows for batch, _ in run.log]),
+        np.concatenate([batch.cols for batch, _ in run.log]),
+    )
+    for line, size in zip(bought, A.shape, strict=True):
+        counts = np.bincount(line, minlength=size)
+        assert counts.max() - counts.min() <= 2  # the first cells are drawn to connect the table

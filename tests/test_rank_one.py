@@ -469,6 +469,48 @@ def test_bounds_that_say_nothing_are_refused():
         projected_eigenvector(multiplicative_table(4), 1e-300, 1e300)
 
 
+def test_the_second_line_of_corollary_1_is_weaker_than_the_first():
+    """On any connected mask: lambda_2 is at least 4 / N^2 and the largest resistance at most N."""
+    from entrywise.bounds.rank_one import (
+        Sensitivity,
+        corollary_1,
+        corollary_1_by_size,
+        path_family,
+        smallest_gap,
+    )
+    from entrywise.linalg.laplacian import Laplacian
+
+    given = {"high": 2.0, "low_seen": 0.5, "c": 1.5}
+    for n in (2, 5, 12):
+        seen, _ = path_family(n, 0.1)
+        graph = Laplacian(2 * n, seen.rows, n + seen.cols)
+        resistance = Sensitivity(seen.rows, seen.cols, np.ones(n), np.ones(n)).largest_resistance()
+        first = corollary_1((n, n), smallest_gap(graph), resistance, 0.01, **given)
+        second = corollary_1_by_size((n, n), 0.01, **given)
+        assert 0 < first <= second
+    by_hand = 1.5**2 / 4 * 16 * 8 * 0.01**2 * np.exp(2 * 1.5 * np.sqrt(2) * 0.01 / 0.5)
+    assert corollary_1_by_size((1, 1), 0.01, **given) == pytest.approx(by_hand)
+
+
+def test_the_semidefinite_referee_agrees_without_noise():
+    pytest.importorskip("cvxpy")
+    from entrywise.bounds.semidefinite import semidefinite
+    from entrywise.exceptions import ParameterError
+    from entrywise.observations import Observations
+    from entrywise.passive import rank_one
+
+    x, y = np.array([1.0, 2.0, 0.5]), np.array([1.5, 0.7, 1.0])
+    A = np.outer(x, y)
+    stairs = np.full((3, 3), np.nan)  # a path: every entry off it is reached by recursion
+    for i, j in ((0, 0), (1, 0), (1, 1), (2, 1), (2, 2)):
+        stairs[i, j] = A[i, j]
+    seen = Observations.from_dense(stairs)
+    np.testing.assert_allclose(semidefinite(seen).to_dense(), A, rtol=0.02)
+    np.testing.assert_allclose(rank_one(seen).to_dense(), A, rtol=1e-6)
+    with pytest.raises(ParameterError, match="at most 10 rows and columns"):
+        semidefinite(Observations.from_dense(np.ones((6, 6))))
+
+
 def products(kind, seed):
     """Return a table of products and noisy answers to it, proportional, multiplicative or counted."""
     rng = np.random.default_rng([17, seed])

@@ -28,7 +28,8 @@ from entrywise.linalg.line_scales import line_scales
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.results import Calibration, Levels, LowRank
-from entrywise.results.levels import likelier
+from entrywise.results.levels import set_scores
+from entrywise.results.low_rank import log_counts
 from entrywise.types import Array, Indices, Seed, generator
 
 FEWEST = 20  # held-out entries below which nothing is calibrated
@@ -157,7 +158,7 @@ def _with_levels(
             answers, chances = other, likely
         else:  # scales of lines that make answers less likely are none
             found = _without_line_scales(found, scores)
-    return replace(found, answers=replace(answers, scores=_set_scores(chances, came)))
+    return replace(found, answers=replace(answers, scores=np.sort(set_scores(chances, came))))
 
 
 def _fitted_levels(
@@ -185,10 +186,6 @@ def _without_line_scales(found: LowRank, scores: Array) -> LowRank:
     )
     words = str(found.report.get("interval", "")).removesuffix(LINE_WORDS)
     return _reported(replace(found, calibration=alike), interval=words)
-
-
-def _set_scores(chances: Array, came: Indices) -> Array:
-    return np.sort(likelier(chances)[np.arange(len(came)), came])
 
 
 def _with_cold_lines(
@@ -245,6 +242,10 @@ def calibrate(found: LowRank, held_out: Observations, *, normalised: bool = True
 def scores_of(found: LowRank, held_out: Observations) -> Array:
     """Return the scores of held-out observations: distances in standard deviations of an answer."""
     noise = None if held_out.noise is None else held_out.noise_array()
+    if found.logarithm:  # as the intervals are made
+        off = log_counts(held_out.values) - found.latent(held_out.rows, held_out.cols)
+        spread = found.latent_deviation(held_out.rows, held_out.cols, "answer", noise)
+        return np.asarray(np.abs(off) / np.maximum(spread, TINY))
     spread = found.deviation(held_out.rows, held_out.cols, "answer", noise)
     return np.asarray(np.abs(_errors(found, held_out)) / np.maximum(spread, TINY))
 
@@ -331,7 +332,7 @@ def _calibrate_binary(final: LowRank, pairs: list[tuple[LowRank, Observations]])
     picked = np.maximum(chances[np.arange(len(came)), came], TINY)
     expected = np.concatenate([f.entries(t.rows, t.cols) for f, t in pairs])
     return _reported(
-        replace(final, answers=replace(answers, scores=_set_scores(chances, came))),
+        replace(final, answers=replace(answers, scores=np.sort(set_scores(chances, came)))),
         held_out=len(values),
         held_out_rmse=float(np.sqrt(np.mean((values - expected) ** 2))),
         held_out_log_loss=float(-np.mean(np.log(picked))),

@@ -157,7 +157,7 @@ class LowRankImputer(_Imputer):
         Divide each column by its standard deviation first.
     keep_empty_features : bool
         Keep columns of which nothing is known (filled with 0) instead of leaving them out.
-    random_state : int or Generator
+    random_state : int, RandomState, Generator or None
     max_sweeps, tol : int, float
         As ``max_sweeps`` and ``tol`` of low_rank.
     col_features : array of shape (n_features, d), optional

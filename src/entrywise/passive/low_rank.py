@@ -18,6 +18,7 @@ from entrywise.linalg.binary import BinaryBayes
 from entrywise.linalg.variational import EmpiricalBayes, Side, one_blas_thread
 from entrywise.observations import Observations
 from entrywise.results import Features, Levels, Lines, LowRank, Posterior
+from entrywise.results.low_rank import log_counts
 from entrywise.types import Array, Seed, generator
 
 FLOOR = (
@@ -41,7 +42,7 @@ def low_rank(
     max_rank: int = 30,
     start: LowRank | None = None,
     row_weights: Array | None = None,
-    likelihood: Literal["gaussian", "binary"] = "gaussian",
+    likelihood: Literal["gaussian", "binary", "counts"] = "gaussian",
     row_features: Any = None,
     col_features: Any = None,
     rng: Seed = 0,
@@ -76,10 +77,11 @@ def low_rank(
         more entries, two or three sweeps are then enough.
     row_weights : ndarray of shape (m,), optional
         How many rows alike each row stands for, above 0; one each by default.
-    likelihood : {"gaussian", "binary"}
+    likelihood : {"gaussian", "binary", "counts"}
         ``binary``: answers have two values and :math:`\mu + b_i + c_j + u_i^\top v_j` is the logit of the higher one,
         fitted by a Gaussian of least Kullback-Leibler divergence: sweeps on pseudo-answers, each with its own noise. Every
         line's own covariance is used (`exact`), up to a million answers and without features; averages beyond.
+        ``counts``: log1p of the answers is fitted; entries and intervals are counts again.
     row_features, col_features : frame, array or sparse matrix, optional
         Features of the lines, by label or in order, or an (m, m) similarity of the rows; see
         :class:`~entrywise.results.Features`. A line's prior mean is then :math:`m_U + W^\top f_i`, W learned with one
@@ -124,6 +126,8 @@ def low_rank(
     _check(observations, rank, max_rank, start, max_sweeps, tol)
     if start is not None:
         draws = np.random.default_rng(draws.integers(2**63))
+    if likelihood == "counts":
+        observations = _logarithms(observations)
     values = None
     fit: EmpiricalBayes
     if likelihood == "gaussian" and observations.noise is None:
@@ -171,6 +175,10 @@ def low_rank(
         strengths = fit.balance(last=True)
     found = _result(fit, observations, offset, scale, strengths, done + 1)
     found = replace(found, row_features=coded[0], col_features=coded[1])
+    if likelihood == "counts":
+        evidence = found.report["evidence"] - float(observations.values.sum())  # of the counts
+        report = {**found.report, "likelihood": "counts, as log1p", "evidence": evidence}
+        return replace(found, logarithm=True, bounds=(0.0, np.inf), report=report)
     return found if values is None else _as_answers(found, values, fit.exact)
 
 
@@ -209,6 +217,13 @@ def _prune(fit: EmpiricalBayes) -> None:
         if fit.evidence < evidence:
             fit.restore(before)
             return
+
+
+def _logarithms(seen: Observations) -> Observations:
+    """Return log1p of counts, with their noise on that scale."""
+    values = log_counts(seen.values)
+    noise = None if seen.noise is None else seen.noise_array() / (1.0 + seen.values)
+    return replace(seen, values=values, noise=noise)
 
 
 def two_values(values: Array) -> Array:

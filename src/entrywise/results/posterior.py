@@ -14,7 +14,7 @@ product, and whoever changes covariances (:mod:`entrywise.linalg.gain`) makes th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Lines:
             cold_mean=None if self.cold_mean is None else self.cold_mean[places],
         )
 
-    def means(self, counts: Indices, features: Array | None = None) -> Array:
+    def means(self, counts: Indices, features: Any = None) -> Array:
         """Return the prior means of lines with so many observations and these features, shape (r, q)."""
         cold = self.prior_mean if self.cold_mean is None else self.cold_mean
         found = np.where(counts[:, None] > 0, self.prior_mean, cold)
@@ -261,7 +261,7 @@ def solve_lines(
     factor: Array,
     factor_cov: Array,
     prior: Lines,
-    features: Array | None = None,
+    features: Any = None,
 ) -> tuple[Array, Array]:
     """Return the posterior means (r, q) and covariances (r, q, q) of r lines, one ridge regression each.
 

@@ -149,10 +149,8 @@ def cost(told: Story) -> Html:
         pieces.append(fragments.meter(now["spent"] / now["budget"], words))
     else:
         pieces.append(paragraph(f"{now['spent']:,.6g}{unit} spent; no limit was set."))
-    if now["reserved"]:
-        pieces.append(
-            paragraph(f"{now['reserved']:,.6g}{unit} more are held for questions that wait.")
-        )
+    if now["held"]:
+        pieces.append(paragraph(f"{now['held']:,.6g}{unit} more are held for questions that wait."))
     pieces += error_curve(told, unit)
     return section("What it cost", *pieces, id="cost")
 
