@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.answers import likelihood_of, range_certificate, range_of
+from entrywise.answers import likelihood_of, looks_like_counts, range_certificate, range_of
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.frames import is_frame
 from entrywise.intervals import conformal
@@ -37,6 +37,7 @@ LIKELIHOOD_WORDS: dict[str, list[str]] = {
     "gaussian": [],
     "binary": ["two-valued answers: fitted as probabilities"],
     "ordinal": ["few levels: cuts between them fitted on held-out entries"],
+    "counts": ["counts: fitted as log1p of themselves"],
 }
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
@@ -64,10 +65,11 @@ def complete(
         ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``rank-one``,
         ``soft-impute``, ... ``auto`` fits :func:`~entrywise.passive.low_rank` and, where the fit finds at most two
         components, the rank-one fit too, and takes the one with the smaller error on held-out entries.
-    likelihood : {"auto", "gaussian", "binary", "ordinal"}
+    likelihood : {"auto", "gaussian", "binary", "ordinal", "counts"}
         What answers are. ``binary``: two values, fitted as probabilities. ``ordinal``: a few levels in order, numbers to
         the fit, with cuts between them fitted on held-out entries. ``auto`` takes them where the values say so: two, or up
-        to eleven that are all used. For ``low-rank`` only.
+        to eleven that are all used. ``counts``: log1p of them is fitted, entries and intervals are counts; never taken by
+        ``auto``, which hints at it. For ``low-rank`` only.
     bounds : (low, high), optional
         The range of an answer; intervals are clipped to it. Without, that of levels is taken from the known entries.
         ``(-inf, inf)`` takes none.
@@ -133,7 +135,9 @@ def complete(
     if unit != 1.0:
         found, report["unit"] = found.scaled(unit), unit
     certificates = found.certificates
-    if range_ is not None and np.isfinite(range_).any():
+    if kind == "counts" and range_ is None:
+        range_ = (0.0, np.inf)
+    elif range_ is not None and np.isfinite(range_).any():
         certificates = (*certificates, range_certificate(range_, bounds is not None))
     return replace(found, bounds=range_, certificates=certificates, report=report)
 
@@ -250,6 +254,11 @@ def hints(seen: Observations) -> list[str]:
             "the values are binary: `entrywise online` learns such a matrix with few mistakes; "
             "for votes of workers on items `entrywise crowd` weighs the workers"
         )
+    if looks_like_counts(seen.values):
+        found.append(
+            "the values look like counts: likelihood='counts' completes log1p of them, and no interval "
+            "goes below 0"
+        )
     m, n = seen.shape
     diagonal = seen.values[seen.rows == seen.cols] if m == n else np.zeros(0)
     if m == n and seen.is_symmetric and len(diagonal) and np.all(diagonal >= 0) and spread > 0:
@@ -284,7 +293,7 @@ def _auto(
     reasons = [*why, f"low-rank found {found.rank} component{plural} beside the biases"]
     constant = float(np.ptp(seen.values)) == 0
     if (
-        kind == "binary"
+        kind in ("binary", "counts")
         or found.rank > 2
         or min(seen.shape) < 2
         or constant
@@ -367,8 +376,8 @@ def _calibrated(
     params: dict[str, Any],
 ) -> LowRank:
     """Return the fit of low_rank with intervals, its likelihood `kind`."""
-    if kind == "binary":
-        params = {**params, "likelihood": "binary"}
+    if kind in ("binary", "counts"):
+        params = {**params, "likelihood": kind}
     if not calibrate:
         return fit(seen, **params)
     empty = np.any(seen.row_counts == 0) or np.any(seen.col_counts == 0)

@@ -47,6 +47,13 @@ PriceRule = Annotated[
 ]
 
 
+RowFeatures = Annotated[
+    str | None,
+    typer.Option(help="File of features of the rows: a label, then a column each; or an .npy."),
+]
+ColFeatures = Annotated[str | None, typer.Option(help="File of features of the columns, likewise.")]
+
+
 def opened(database: str, name: str, allow: list[str] | None) -> Study:
     """Open a study; plans that the person allows may run, those that the data name may not."""
     from entrywise.cli._study_results import here_first
@@ -84,14 +91,16 @@ def create(
         str | None,
         typer.Option(help="Entries known beforehand: any table that `complete` reads, or a log."),
     ] = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
 ) -> None:
     """Make a study. Parameters of the plan are options of their own: --rank 12, --shape 80x60, --noise column=.2,entry=.1.
 
     Example: entrywise study create lab.db kinase --plan adaptive-nystrom --rows compounds.csv --rank 12 --seed 1
     """
     from entrywise.cli._options import params_of
-    from entrywise.cli._study_files import known_of, labels_of
-    from entrywise.cli._study_prices import quotes
+    from entrywise.cli._study_files import described, known_of, labels_of
+    from entrywise.cli._study_prices import hint, quotes
     from entrywise.cli._study_results import here_first
     from entrywise.study import Study
 
@@ -102,7 +111,7 @@ def create(
         database,
         name,
         plan=plan,
-        params=params_of(context.args),
+        params=params_of(context.args) | described(row_features, col_features),
         seed=seed,
         budget=budget,
         prices=quotes(price or [], price_rule, rows, cols, names, others),
@@ -115,8 +124,11 @@ def create(
     todo = count(now["open"], "question")
     unit = f" {currency}" if currency else ""
     say(
-        f"study {name!r} is {now['state']}: {todo} to ask, {now['reserved']:g}{unit} reserved, seed {now['seed']}"
+        f"study {name!r} is {now['state']}: {todo} to ask, {now['held']:g}{unit} held for them, seed {now['seed']}"
     )
+    free = hint(price, rows, cols)
+    if free is not None:
+        say(free)
 
 
 class QuestionFormat(enum.StrEnum):

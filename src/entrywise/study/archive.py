@@ -183,6 +183,10 @@ def read(path: str | PathLike[str]) -> Archive:
         return Archive(study, tables)
     except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise
+    except (zipfile.BadZipFile, OSError, EOFError):
+        raise DataError(
+            f"{path} must be a study exported by entrywise: it is no zip file, or not whole"
+        ) from None
     except Exception as error:  # a broken zip, text or number raises almost anything
         words = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path} must be a study exported by entrywise: {words}") from None
@@ -297,6 +301,7 @@ def _check(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]
     if odd:
         raise DataError(f"facts.csv: {odd[0]!r} is no kind of fact")
     _check_values(study, tables)
+    _check_labels(study, tables["labels"])
     _check_money(study, tables)
     for k, text in enumerate(tables["epochs"]["params"]):
         if not isinstance(json.loads(text), dict):
@@ -319,6 +324,19 @@ def _check_values(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, li
             lines = tables[table][axis]
             if lines and (min(lines) < 0 or (size is not None and max(lines) >= size)):
                 raise DataError(f"{table}.csv: a {axis} lies outside of the matrix")
+
+
+def _check_labels(study: Mapping[str, Any], labels: Mapping[str, list[Any]]) -> None:
+    """See that an axis has no label, or one for each of its lines."""
+    given: dict[str, list[int]] = {"row": [], "col": []}
+    for axis, position in zip(labels["axis"], labels["position"], strict=True):
+        if axis not in given:
+            raise DataError(f"labels.csv: {axis!r} is no axis")
+        given[axis].append(position)
+    for axis, size in (("row", study["n_rows"]), ("col", study["n_cols"])):
+        places = sorted(given[axis])
+        if places and (size is None or places != list(range(size))):
+            raise DataError(f"labels.csv must have a label for each of {size} {axis}s, or none")
 
 
 def _check_money(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]]]) -> None:

@@ -7,6 +7,7 @@ what is queued, keeps what is out, and runs no plan.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,15 +17,17 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from entrywise.active.cells.calibration import reserve_advice
 from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.observations import Observations
 from entrywise.queries import History, Prices
+from entrywise.results.kept_features import extend_features
 from entrywise.run import refuse_asymmetry
 from entrywise.study import past, plans
 from entrywise.study.entries import Labels, failed_because, number, parse_id, title
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
-from entrywise.study.records import Epoch, Key, Record
+from entrywise.study.records import Advance, Epoch, Key, Record
 from entrywise.study.schema import FREE, GIVEN, facts, pending, questions, studies, tokens
 from entrywise.study.steps import Steps
 from entrywise.study.store import Store
@@ -82,7 +85,9 @@ def create(
         raise ParameterError(f"budget must be finite and not below 0, got {budget}")
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
-    full, labels = plans.sized(plan, maker(plan), plans.plain(params), rows, cols)
+    others = plans.plain(plans.without_features(params))
+    full, labels = plans.sized(plan, maker(plan), others, rows, cols)
+    full |= plans.features_of(params, labels, full.get("shape") or (None, None))
     record = Record(
         name=name,
         plan=plan,
@@ -124,11 +129,27 @@ def begin(
         known = past.given(_known(record, known, names))
     record = replace(record, given=int((known.batch == GIVEN).sum()))
     made = Steps(None, maker).first(record, known)
+    _warn_of_reserve(record, made)
     store = Store.of(url)
     record = replace(record, created_at=store.now())
     epoch = Epoch(record.params, record.prices, record.total, change, record.dropped)
     store.create(record, epoch, labels, known, made)
     return store
+
+
+def _warn_of_reserve(record: Record, made: Advance) -> None:
+    """Warn where the blind reserve that is asked first will be too small for the intervals that it is for."""
+    share = record.params.get("reserve")
+    if not isinstance(share, float) or not 0 < share < 1 or not made.steps:
+        return
+    first = made.steps[0].batch
+    if first is None or first.arm is None or first.probability is None or record.budget is None:
+        return
+    chance = first.probability[first.arm == "reserve"]
+    cells = (record.n_rows or 0) * (record.n_cols or 0) - record.given
+    words = reserve_advice(chance, share, record.budget, cells)
+    if words is not None:
+        warnings.warn(words, stacklevel=5)
 
 
 def _flags(plan: Any) -> dict[str, Any]:
@@ -143,6 +164,14 @@ def _refuse_own(params: Mapping[str, Any]) -> None:
             raise ParameterError(
                 f"{own} is not a parameter of a study's plan; give {word} beside params"
             )
+
+
+def _plain(
+    params: Mapping[str, Any], labels: Mapping[str, Sequence[str]], record: Record
+) -> dict[str, Any]:
+    """Return other parameters of a study as it keeps them."""
+    features = plans.features_of(params, labels, (record.n_rows, record.n_cols))
+    return plans.plain(plans.without_features(params)) | features
 
 
 def _quotes(prices: Prices | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -212,6 +241,7 @@ def fork(
     """Start the plan again under a new name with all that was told; what it cost counts, what is out stays behind."""
     record = store.record(name)
     _refuse_own(params or {})
+    labels = store.labels(record.id)
     told = past.read(store.database, record)
     there = told.state == past.ANSWERED
     copied = past.Past(
@@ -221,7 +251,7 @@ def fork(
         name=new,
         plan=record.plan,
         seed=record.seed if seed is None else int(seed),
-        params={**record.params, **plans.plain(params or {})},
+        params={**record.params, **_plain(params or {}, labels, record)},
         prices=record.prices if prices is None else _quotes(prices),
         dropped=record.dropped,
         currency=record.currency,
@@ -232,7 +262,6 @@ def fork(
         asked=int((copied.batch != GIVEN).sum()),
         parent=name,
     )
-    labels = store.labels(record.id)
     return begin(store if url is None else url, begun, maker, labels, copied, "fork")
 
 
@@ -261,7 +290,7 @@ def _write(store: Store, connection: Connection, record: Record, change: Change)
     total = change.epoch.total
     if total is not None and record.total != total and total < committed * (1 - 1e-12):
         raise ParameterError(
-            f"{committed:g} is spent or reserved; the budget must be at least that, got {total:g}"
+            f"{committed:g} is spent or held for open questions; the budget must be at least that, got {total:g}"
         )
     begun = replace(
         record,
@@ -438,8 +467,9 @@ def extend(
     cols: Sequence[str] | int | None,
     budget: float | None,
     prices: Prices | Mapping[str, Any] | None,
+    features: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add rows, columns and money to a study."""
+    """Add rows, columns and money to a study; `features` are those of the new lines, by axis."""
     if rows is None and cols is None and budget is None:
         raise ParameterError("extend a study by rows, columns or a budget; none of them was given")
     if budget is not None:
@@ -451,7 +481,7 @@ def extend(
                 f"study {name!r} has no budget, so it needs no more; set one with reopen(budget=)"
             )
         total = record.total if budget is None else (record.total or 0.0) + budget
-        params, labels = _grown(store, record, maker, rows, cols)
+        params, labels = _grown(store, record, maker, rows, cols, features or {})
         quotes = record.prices if prices is None else _quotes(prices)
         change = _same(record, "extend", total=total, params=params, prices=quotes, labels=labels)
         change = _try(record, change, maker)
@@ -467,8 +497,9 @@ def _grown(
     maker: Maker,
     rows: Sequence[str] | int | None,
     cols: Sequence[str] | int | None,
+    features: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return (parameters with the new size, new labels by axis)."""
+    """Return (parameters with the new size and the features of new lines, new labels by axis)."""
     params = dict(record.params)
     there = store.labels(record.id)
     made = maker(record.plan)
@@ -501,11 +532,34 @@ def _grown(
             wider = [[*line, *([True] * more["col"])] for line in params["available"]]
             width = n + more["col"]
             params["available"] = wider + [[True] * width for _ in range(more["row"])]
+        params |= _longer_features(params, features, new, more)
     else:
         if not record.symmetric and more["row"]:
             raise ParameterError(f"the rows of {record.plan} come to exist as they are asked for")
         params[size] += more["col"] or more["row"]
     return params, new
+
+
+def _longer_features(
+    params: Mapping[str, Any],
+    given: Mapping[str, Any],
+    labels: Mapping[str, Sequence[str]],
+    more: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return the features of all lines, old and new."""
+    found = {}
+    for name, axis in zip(plans.FEATURES, ("row", "col"), strict=True):
+        if params.get(name) is None:
+            if given.get(axis) is not None:
+                raise ParameterError(
+                    f"the {axis}s of this study have no features; set those of all lines with change({name}=)"
+                )
+            continue
+        if more[axis]:
+            found[name] = extend_features(
+                params[name], given.get(axis), labels.get(axis), more[axis], axis
+            )
+    return found
 
 
 def _refuse_short(change: Change) -> None:
@@ -565,7 +619,7 @@ def set_params(
             np.atleast_1d(record.params[size])
         ):
             raise ParameterError(f"{size} is the size of the study; extend it instead")
-        both = {**record.params, **plans.plain(params)}
+        both = {**record.params, **_plain(params, store.labels(record.id), record)}
         quotes = record.prices if prices is None else _quotes(prices)
         return _try(record, _same(record, "change", params=both, prices=quotes), maker)
 

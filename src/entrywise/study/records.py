@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -187,6 +188,14 @@ class Leased:
     def batch(self) -> int:
         """The batch of the first question."""
         return int(self.batches[0])
+
+    @property
+    def smallest_plate(self) -> int:
+        """How many questions the smallest plate among them has; 0 without plates."""
+        sizes = Counter(
+            k for k in zip(self.batches.tolist(), self.plate, strict=True) if k[1] is not None
+        )
+        return min(sizes.values(), default=0)
 
     def parts(self) -> list[Indices]:
         """Return positions grouped by mode: what one call of an oracle can be asked."""

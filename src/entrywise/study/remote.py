@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from entrywise import exceptions
 from entrywise.exceptions import EntrywiseError, ParameterError, StoreError, TellError
 from entrywise.results import Certificate, Result
+from entrywise.results.kept_features import keep_features
 from entrywise.study.entries import Asked, Labels, Question, told_lines
 
 PATIENCE = (
@@ -203,10 +204,20 @@ class RemoteStudy:
         rows: Sequence[str] | int | None = None,
         cols: Sequence[str] | int | None = None,
         budget: float | None = None,
+        *,
+        row_features: Any = None,
+        col_features: Any = None,
     ) -> None:
-        """Add rows and columns (labels, or how many where there are none) and money."""
+        """Add rows and columns (labels, or how many where there are none), their features and money."""
         self._names = None
-        self._json("/extend", {"rows": rows, "cols": cols, "budget": budget})
+        body: dict[str, Any] = {"rows": rows, "cols": cols, "budget": budget}
+        for axis, lines, given in (("row", rows, row_features), ("col", cols, col_features)):
+            if given is None or lines is None:
+                continue
+            labels = None if isinstance(lines, int) else lines
+            size = lines if isinstance(lines, int) else len(lines)
+            body[f"{axis}_features"] = keep_features(given, labels, size, axis)
+        self._json("/extend", body)
 
 
 def _plain(value: Any) -> Any:

@@ -105,7 +105,8 @@ class Study:
         plan : str
             A name that ``entrywise methods active`` lists, one of `plans`, or ``module:function`` of your own plan.
         params : mapping
-            The plan's parameters, as plain JSON.
+            The plan's parameters, as plain JSON; ``row_features`` and ``col_features`` may be frames by label or arrays,
+            and are kept in the study.
         seed : int, optional
             Becomes the plan's ``rng``; drawn and recorded when left out.
         budget, prices : optional
@@ -218,9 +219,9 @@ class Study:
         if limit is None and found:
             return found
         if len(found) < (limit or 1):
-            found.why = self._why(
-                len(found), rows is not None or cols is not None or mode is not None
-            )
+            filtered = rows is not None or cols is not None or mode is not None
+            plates = {q.plate for q in found if q.plate is not None}
+            found.why = plates_are_whole(plates) if plates else self._why(filtered)
         return found
 
     def lease(
@@ -259,13 +260,16 @@ class Study:
         if found is not None and (limit is None or count >= limit or not self._record.streaming):
             return found, "open"
         missing = None if limit is None else limit - count
+        if found is not None and missing is not None and missing < found.smallest_plate:
+            return found, "open"  # no further plate would fit
         record = self.advance(wanted, missing)
         if record.state == "open":
-            more = leases.take(record, missing, worker, lease, wanted)
+            begun = found is not None
+            more = leases.take(record, missing, worker, lease, wanted, begun=begun)
             found = more if found is None else found if more is None else joined(found, more)
         return found, "open" if found is not None else record.state
 
-    def _why(self, count: int, filtered: bool) -> str:
+    def _why(self, filtered: bool) -> str:
         """Say why fewer questions came than were wanted."""
         now = self.status()
         if now["state"] != "open":
@@ -473,12 +477,16 @@ class Study:
         budget: float | None = None,
         *,
         prices: Prices | Mapping[str, Any] | None = None,
+        row_features: Any = None,
+        col_features: Any = None,
     ) -> None:
         """Add rows and columns (labels, or how many where there are none) and money.
 
-        Where prices are given by line, give those of all lines again.
+        Where prices are given by line, give those of all lines again. Where lines have features, give those of the new
+        ones, a frame by label or an array in order; what is missing is taken for the mean.
         """
-        changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices)
+        features = {"row": row_features, "col": col_features}
+        changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices, features)
         self._advance_after("the change is")
 
     def add(self, known: Any) -> int:
@@ -575,6 +583,12 @@ class Study:
     def play(self, oracle: Oracle) -> Any:
         """Let `oracle` answer whole batches in this thread, to the end, and return the result."""
         return self.run(oracle, workers=1, whole=True)
+
+
+def plates_are_whole(plates: set[int]) -> str:
+    """Say why fewer questions came than a plate has wells."""
+    what = "this plate uses" if len(plates) == 1 else f"these {len(plates)} plates use"
+    return f"plates are handed out whole, and {what} no more wells; ask again for the next"
 
 
 def joined(first: Leased, then: Leased) -> Leased:

@@ -164,6 +164,8 @@ class Extend(Body):
     rows: list[str] | int | None = None
     cols: list[str] | int | None = None
     budget: float | None = None
+    row_features: dict[str, Any] | None = None
+    col_features: dict[str, Any] | None = None
 
 
 class NewToken(Body):
@@ -461,9 +463,11 @@ def extend(request: Request, name: str, body: Extend, person: Owner) -> Response
     """Add rows, columns and money."""
     study, work = study_of(request, name), background(request)
     maker = plans.makers({})
+    features = {"row": body.row_features, "col": body.col_features}
 
     def change() -> None:
-        changes.extend(study.store, study.name, maker, body.rows, body.cols, body.budget, None)
+        lines = (body.rows, body.cols)
+        changes.extend(study.store, study.name, maker, *lines, body.budget, None, features)
 
     work.job(("change", study.name, id(body)), change).result()
     work.forget(study.name)
@@ -647,7 +651,7 @@ def shown(found: Any, i: Any, j: Any, show: str) -> Any:
         return np.asarray(found.entries(rows, cols)).reshape(len(i), len(j))
     if not stories.has_intervals(found):
         return np.nan
-    low, high = found.interval(rows, cols, stories.LEVEL, of="truth")
+    low, high = found.interval(rows, cols, stories.LEVEL, of=found.interval_of)
     return (high - low).reshape(len(i), len(j))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise import fragments
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.designs import chances
 from entrywise.apply.leaderboard.bought import Bought
 from entrywise.apply.leaderboard.new_rows import against_history
@@ -237,9 +238,14 @@ def folds_within_rows(rows: Indices, folds: int, rng: np.random.Generator) -> In
 
 
 def left_out_residuals(
-    seen: Observations, rank: int | None, folds: int = FOLDS, rng: int = 0
+    seen: Observations,
+    rank: int | None,
+    folds: int = FOLDS,
+    rng: int = 0,
+    likelihood: str = "gaussian",
 ) -> Array:
     """Return what each answer is off from a fit without it, cells left out by fifths of every row, shape (t,)."""
+    model = AnswerModel(likelihood)
     fold = folds_within_rows(seen.rows, folds, np.random.default_rng(rng))
     residual = np.zeros(len(seen))
     for f in range(folds):
@@ -247,7 +253,7 @@ def left_out_residuals(
         if not out.any() or out.all():
             residual[out] = seen.values[out] - seen.values.mean()
             continue
-        fit = low_rank(seen.take(np.flatnonzero(~out)), rank)
+        fit = model.fit(seen.take(np.flatnonzero(~out)), rank)
         residual[out] = seen.values[out] - fit.entries(seen.rows[out], seen.cols[out])
     return residual
 
@@ -306,7 +312,8 @@ def _intervals(
     how = "every cell is known"
     if old.any():
         how = "errors on cells left out by fifths"
-        residual = left_out_residuals(seen, fit.rank, rng=rng)
+        likelihood = "binary" if fit.is_binary else "gaussian"
+        residual = left_out_residuals(seen, fit.rank, rng=rng, likelihood=likelihood)
         fresh = np.unique(bought.cols[bought.arms == "new column"])
         if len(fresh):
             found = _by_strata(seen, residual, there, fresh)
