@@ -203,13 +203,17 @@ def test_margin_errors_count_a_consistent_embedding():
     inner = left @ right.T
     lengths = np.outer(np.linalg.norm(left, axis=1), np.linalg.norm(right, axis=1))
     assert (U * inner > 0).all()
-    np.testing.assert_allclose(binary._consistent_margins(U, (P, Q)), U * inner / lengths, atol=1e-9)
+    np.testing.assert_allclose(
+        binary._consistent_margins(U, (P, Q)), U * inner / lengths, atol=1e-9
+    )
 
 
 def test_the_bounds_of_rivals():
     from entrywise.bounds.binary import regret_bound, rounding_bound
 
-    assert regret_bound(10.0, 50, 50, 100) == pytest.approx(2 * np.sqrt(10 * 10 * np.log(100) * 100))
+    assert regret_bound(10.0, 50, 50, 100) == pytest.approx(
+        2 * np.sqrt(10 * 10 * np.log(100) * 100)
+    )
     rows, cols = np.divmod(np.arange(60 * 40), 40)
     found = rounding_bound(1.0, rows, cols)
     assert found == pytest.approx(np.sqrt(60) + np.sqrt(40), rel=0.1)  # of random signs
@@ -222,9 +226,7 @@ def test_randomized_rounding_predicts_the_minimax_forecast():
 
     learner = RandomizedRounding((2, 2), trace_norm=2.0, playouts=400)
     learner = learner.learn(0, 0, 1).learn(0, 1, 1)
-    norms = {
-        (a, b): np.linalg.norm([[1, 1], [a, b]], 2) for a in (-1.0, 1.0) for b in (-1.0, 1.0)
-    }
+    norms = {(a, b): np.linalg.norm([[1, 1], [a, b]], 2) for a in (-1.0, 1.0) for b in (-1.0, 1.0)}
     p = np.mean([norms[1.0, b] - norms[-1.0, b] for b in (-1.0, 1.0)])
     assert learner._memory.score(1, 0) == pytest.approx(np.clip(p, -1, 1), abs=0.1)
     known = learner.learn(1, 0, 1)

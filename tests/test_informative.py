@@ -301,8 +301,9 @@ def test_balanced_buying_is_balanced_inside_a_batch():
     A = np.random.default_rng(0).standard_normal((30, 20))
     run = Run(most_informative(A.shape, budget=240, rule="balanced", reserve=0.0, rng=1))
     ew.play(run, MatrixOracle(A))
-    bought = np.concatenate([batch.rows for batch, _ in run.log]), np.concatenate(
-        [batch.cols for batch, _ in run.log]
+    bought = (
+        np.concatenate([batch.rows for batch, _ in run.log]),
+        np.concatenate([batch.cols for batch, _ in run.log]),
     )
     for line, size in zip(bought, A.shape, strict=True):
         counts = np.bincount(line, minlength=size)
