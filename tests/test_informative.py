@@ -181,6 +181,8 @@ def test_a_blind_reserve_covers_what_was_not_bought():
         inside += int(np.sum((interval.low <= A[i, j]) & (A[i, j] <= interval.high)))
         total += len(i)
         assert "hidden" in found.certificate.checked[0]
+        covered = found.report["reserve_covered"]
+        assert f"covered {covered:.2f} of it" in found.certificate.checked[1]
     assert 0.87 < inside / total < 0.93
 
 
@@ -191,6 +193,16 @@ def test_a_small_reserve_promises_nothing():
     )
     assert "fewer than 100" in found.report["intervals"]
     assert "the rule's choices do not matter" in found.certificate.assumes
+    assert found.certificate.statement == "share of the reserve that 90 % intervals covered"
+    assert found.certificate.value == found.report["reserve_covered"]
+
+
+def test_without_a_reserve_the_certificate_says_that_nothing_was_tested():
+    A = random_low_rank(15, 12, 2, 3)
+    plan = most_informative(A.shape, budget=90, rank=2, reserve=0.0, rng=0)
+    found = ew.play(plan, MatrixOracle(A))
+    assert found.certificate.vacuous
+    assert "nothing has tested" in found.certificate.statement
 
 
 def test_row_means_agree_with_the_dense_posterior(fitted):

@@ -509,3 +509,55 @@ def test_the_semidefinite_referee_agrees_without_noise():
     np.testing.assert_allclose(rank_one(seen).to_dense(), A, rtol=1e-6)
     with pytest.raises(ParameterError, match="at most 10 rows and columns"):
         semidefinite(Observations.from_dense(np.ones((6, 6))))
+
+
+def products(kind, seed):
+    """Return a table of products and noisy answers to it, proportional, multiplicative or counted."""
+    rng = np.random.default_rng([17, seed])
+    A = 20 * np.outer(np.exp(rng.normal(0, 0.7, 30)), np.exp(rng.normal(0, 0.7, 25)))
+    e = rng.standard_normal(A.shape)
+    noisy_by = {
+        "proportional": A * (1 + 0.15 * e),
+        "multiplicative": A * np.exp(0.4 * e),
+        "of counts": rng.poisson(A).astype(float),
+        "of one size": A + 2.0 * e,
+    }
+    known = rng.random(A.shape) < 0.4
+    return A, O.from_dense(np.where(known, noisy_by[kind], np.nan))
+
+
+@pytest.mark.parametrize("kind", ["proportional", "multiplicative", "of counts", "of one size"])
+def test_intervals_follow_the_noise_that_is_there(kind):
+    every = tuple(np.indices((30, 25)))
+    covered, right, expected, actual = [], 0, 0.0, 0.0
+    for seed in range(10):
+        A, seen = products(kind, seed)
+        found = rank_one(seen)
+        low, high = found.interval(*every, 0.9, of="truth")
+        covered.append(np.mean((low <= A) & (high >= A)))
+        right += found.report["noise_law"] == kind
+        expected += found.certificates[1].value ** 2
+        actual += np.sum((found.to_dense() - A) ** 2)
+    assert 0.85 <= np.mean(covered) <= 0.95
+    assert right >= 7
+    assert 0.7 <= np.sqrt(actual / expected) <= 1.35
+
+
+def test_the_law_of_noise_does_not_depend_on_units(tmp_path):
+    _, seen = products("multiplicative", 1)
+    found = rank_one(seen)
+    for unit in (1e-3, 1e150):
+        other = rank_one(O.from_triplets(seen.rows, seen.cols, unit * seen.values, seen.shape))
+        assert other.report["noise_law"] == found.report["noise_law"]
+        for of in ("truth", "answer"):
+            ends = found.interval(2, 3, of=of)
+            np.testing.assert_allclose(
+                np.divide(other.interval(2, 3, of=of), unit), ends, rtol=1e-6
+            )
+            np.testing.assert_allclose(
+                found.scaled(3.0).interval(2, 3, of=of), 3.0 * np.array(ends)
+            )
+    found.save(tmp_path / "found.npz")
+    again = type(found).load(tmp_path / "found.npz")
+    np.testing.assert_array_equal(again.interval(2, 3), found.interval(2, 3))
+    assert found.interval(2, 3).low > 0

@@ -72,7 +72,7 @@ def tiny(monkeypatch):
         drawn.append("a")
         (work.folder / "a.png").write_bytes(b"\x89PNG")
         size = ("50 runs", f"{work.runs(2, 10)} runs")
-        return [Claim("a", "it holds", "1 < 2", True, *size, "ratio 0.5 [0.4, 0.6]")]
+        return [Claim("a", "it holds", "1 < 2", np.True_, *size, "ratio 0.5 [0.4, 0.6]")]
 
     def second(work):
         """The second figure."""

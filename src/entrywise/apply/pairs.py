@@ -10,7 +10,8 @@ a PSD matrix with one rank a group. The best pair is its smallest entry.
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from collections.abc import Mapping
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from entrywise.active.pairs.tally import (
     smallest_pairs,
 )
 from entrywise.apply.population import Population, PopulationOracle, population, regret
-from entrywise.bounds.active_psd import coin_upper
+from entrywise.bounds.active_psd import coin_difference, coin_upper
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Batch, Checkpoint, History, Prices, plan
 from entrywise.results import Certificate, PSDFactor
@@ -106,9 +107,10 @@ def best_pair(
     Returns
     -------
     BestPair
-        ``pair``, the mean ``value`` of its answers as losses, ``factor`` of the low-rank picture. Certificates, for
-        coins: an upper end for the pair's loss from the last round alone, which no selection has touched; since no loss
-        is below 0 this is also how far the pair is from the best one, at most.
+        ``pair``, the mean ``value`` of its answers as losses, ``factor`` of the low-rank picture. Certificates, from answers
+        of a round alone, which no selection has touched: an upper end for the pair's loss (no loss is below 0, so no pair
+        is better by more), and by how much the last pair that it was compared with may still be better;
+        ``report["runner_up"]`` names that one and ``report["difference"]`` has the interval of its loss less the pair's.
 
     Notes
     -----
@@ -175,6 +177,9 @@ class _Search:
         self.F = np.zeros((state.n, 0))
         self.items = np.arange(state.n)
         self.before = Tally(state.n)
+        self.final = np.zeros(
+            (4, 0)
+        )  # rows, columns, counts and sums of the last who were compared
 
     def restore(self, kept: Checkpoint) -> None:
         """Take what the checkpoint of a run kept."""
@@ -184,6 +189,7 @@ class _Search:
         if "rounds" in kept.arrays:
             self.rows, self.cols, self.guess = (kept.arrays[k] for k in ("rows", "cols", "guess"))
             self.rounds = int(kept.arrays["rounds"])
+            self.final = kept.arrays.get("final", self.final)
 
     def run(self, total: int) -> Asking[None]:
         """Explore, learn about good items, choose finalists, halve until one is left."""
@@ -207,10 +213,11 @@ class _Search:
         while self.rounds:
             kept = {"rows": self.rows, "cols": self.cols, "guess": self.guess}
             here = {"items": self.items, "F": self.F, "rounds": np.array(self.rounds)}
-            yield state.checkpoint(**kept, **here)
+            yield state.checkpoint(**kept, **here, final=self.final)
             left = total - state.tally.asked
             if self.rounds == 1:  # what comes now is untouched by any choice
                 self.before.restore(state.tally.arrays())
+            finalists, so_far = (self.rows, self.cols), state.tally.look(self.rows, self.cols)
             rows, cols = yield from halve(
                 state.tally,
                 self.rows,
@@ -220,6 +227,9 @@ class _Search:
                 self.guess,
                 self._worth(),
             )
+            if len(finalists[0]) > 1 == len(rows):
+                now = state.tally.look(*finalists)
+                self.final = np.array([*finalists, now[0] - so_far[0], now[1] - so_far[1]])
             self.rows, self.cols = rows, cols
             self.guess = self._guess(rows, cols)
             self.rounds -= 1
@@ -339,9 +349,12 @@ class _Search:
             F = state.fit()  # with the answers of the halving, which know the best items well
             pair = self._same_item(pair, F)
         certificates: tuple[Certificate, ...] = ()
+        report = {"rounds_left": self.rounds, "columns": state.pivots.tolist()}
         if status == "finished" and self.before.asked and pair[0] != pair[1]:
             certificates = self._certify(pair, delta)
-        report = {"rounds_left": self.rounds, "columns": state.pivots.tolist()}
+            report |= self._runner_up(pair, delta)
+            if "difference" in report:
+                certificates += (self._against(report, delta),)
         return finish(tally, pair, status, report, certificates=certificates, factor=F)
 
     def _same_item(self, pair: tuple[int, int], F: Array) -> tuple[int, int]:
@@ -361,23 +374,52 @@ class _Search:
             return ()
         if self.state.noise is None:
             high = float(coin_upper(np.ceil(total - 1e-9), count, delta / 2))
-            assumes: tuple[str, ...] = ("answers are independent coins",)
         else:
             from scipy.special import ndtri
 
             high = total / count + float(ndtri(1 - delta / 2)) * self.state.noise / np.sqrt(count)
-            assumes = ("answers are independent, their noise Gaussian as stated",)
         words = f"loss of the pair, with probability {1 - delta:g}, at most"
-        first = Certificate(words, high, assumes, vacuous=self.state.noise is None and high >= 1.0)
-        if self.state.noise is not None:
-            return (first,)
-        epsilon = Certificate(
-            f"distance from the best pair (epsilon), with probability {1 - delta:g}, at most",
-            high,
-            (*assumes, "no loss is below 0"),
-            vacuous=high >= 1.0,
+        vacuous = self.state.noise is None and high >= 1.0
+        return (Certificate(words, high, self._assumed, vacuous=vacuous),)
+
+    @property
+    def _assumed(self) -> tuple[str, ...]:
+        if self.state.noise is None:
+            return ("answers are independent coins",)
+        return ("answers are independent, their noise Gaussian as stated",)
+
+    def _runner_up(self, pair: tuple[int, int], delta: float) -> dict[str, Any]:
+        """Return the other finalist, and an interval for its loss less the pair's: above 0 the pair is better."""
+        rows, cols, counts, sums = self.final
+        own = (rows == pair[0]) & (cols == pair[1])
+        if not own.any() or own.all() or not np.all(counts > 0):
+            return {}
+        level = 1.0 - delta / np.count_nonzero(~own)
+        coins = np.column_stack([sums, counts])
+        rows, cols = rows[~own], cols[~own]
+        ends = [self._difference(other, coins[own][0], level) for other in coins[~own]]
+        near = int(np.argmin([low for low, _ in ends]))
+        return {"runner_up": (int(rows[near]), int(cols[near])), "difference": ends[near]}
+
+    def _difference(self, one: Array, two: Array, level: float) -> tuple[float, float]:
+        """Return an interval for the mean of one less that of another, each given as (sum, count)."""
+        if self.state.noise is None:
+            return coin_difference(tuple(one), tuple(two), level)
+        from scipy.special import ndtri
+
+        middle = one[0] / one[1] - two[0] / two[1]
+        spread = self.state.noise * np.sqrt(1.0 / one[1] + 1.0 / two[1])
+        half = float(ndtri(0.5 + level / 2) * spread)
+        return middle - half, middle + half
+
+    def _against(self, report: Mapping[str, Any], delta: float) -> Certificate:
+        low, _ = report["difference"]
+        return Certificate(
+            f"by how much the runner-up {report['runner_up']} may be better, with probability {1 - delta:g}",
+            max(0.0, -low),
+            self._assumed,
+            vacuous=self.state.noise is None and low <= -1.0,
         )
-        return first, epsilon
 
 
 def _first(allow_same: bool) -> tuple[Indices, Indices, Array]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from entrywise.observations import Observations
 from entrywise.passive.multiplicative import MultiplicativeFit, RankOne, refuse_empty
+from entrywise.passive.noise_law import follow_residuals
 
 
 def rank_one(observations: Observations, *, certify: bool = True) -> RankOne:
@@ -19,7 +20,9 @@ def rank_one(observations: Observations, *, certify: bool = True) -> RankOne:
     Parameters
     ----------
     observations : Observations
-        Known entries, of any sign. Their noise, where given, divides the weights.
+        Known entries, of any sign. Their noise, where given, divides the weights. Without it the residuals tell how
+        noise grows with the entries (of one size, of counts, proportional, multiplicative), and the weights follow;
+        ``report["noise_law"]`` says which.
     certify : bool
         Compute the minimax constant and the expected error.
 
@@ -61,4 +64,5 @@ def rank_one(observations: Observations, *, certify: bool = True) -> RankOne:
     fit = MultiplicativeFit(observations)
     fit.start()
     fit.refine()
+    follow_residuals(fit)
     return fit.result("log least squares, refined", certify)

@@ -10,7 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise import fragments
+from entrywise.results.kept_features import in_words
 from entrywise.study.entries import Labels, title
+from entrywise.study.leases import WITHDRAWN
+from entrywise.study.plans import FEATURES
 from entrywise.study.records import Record
 from entrywise.study.schema import FREE, GIVEN, epochs, facts, pending, questions, steps, wants
 from entrywise.study.store import Store
@@ -51,7 +54,7 @@ def held(store: Store, record: Record) -> dict[str, Any]:
         return {
             "open": int(total[0]),
             "leased": int(total[1] or 0),
-            "reserved": float(total[2] or 0.0),
+            "held": float(total[2] or 0.0),
             "out": float(total[3] or 0.0),
             "workers": [
                 {"worker": w, "holds": int(n), "since": since, "until": float(until)}
@@ -63,11 +66,11 @@ def held(store: Store, record: Record) -> dict[str, Any]:
     return store.database.read(count)
 
 
-def money(record: Record, reserved: float) -> dict[str, Any]:
-    """Return what was spent, is reserved for open questions, and is left."""
+def money(record: Record, held: float) -> dict[str, Any]:
+    """Return what was spent, is held for open questions, and is left."""
     return {
-        "spent": record.committed - reserved,
-        "reserved": reserved,
+        "spent": record.committed - held,
+        "held": held,
         "budget": record.budget,
         "left": record.left,
         "currency": record.currency,
@@ -91,7 +94,7 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
     about = {
         "name": record.name,
         "plan": record.plan,
-        "params": dict(record.params),
+        "params": {k: _brief(k, v) for k, v in record.params.items()},
         "seed": record.seed,
         "state": record.state,
         "reason": record.reason,
@@ -107,7 +110,7 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
         "workers": now["workers"],
         "failed": failed,
         "implausible": implausible(store, record, labels) if record.streaming else [],
-        **money(record, now["reserved"]),
+        **money(record, now["held"]),
         "out": now["out"],
         **_errors(reports),
         "trouble": trouble,
@@ -116,6 +119,13 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
         "created_at": record.created_at,
     }
     return about | {"sentence": sentence(about)}
+
+
+def _brief(name: str, value: Any) -> Any:
+    """Return a parameter as it is shown: features of lines in words."""
+    if name in FEATURES and value is not None:
+        return in_words(value)
+    return value
 
 
 def _reports(store: Store, record: Record) -> list[tuple[float, dict[str, Any]]]:
@@ -244,7 +254,7 @@ def _lines(
     asked = (
         sa.select(
             q.batch, q.position, q.row, q.col, q.mode, q.price, q.arm, q.probability, f.turn, f.kind,
-            f.value, f.failed, f.worker, f.told_at, f.charged, p.worker.label("holder"), p.leased_until,
+            f.value, f.failed, f.worker, f.told_at, f.charged, f.reason, p.worker.label("holder"), p.leased_until,
             p.price.label("quote"),
         )
         .select_from(questions.outerjoin(facts, said).outerjoin(pending, queued))
@@ -272,7 +282,7 @@ def _lines(
     for row in memory:
         entry = _entry(labels, row.batch, row, "entry", 0.0)
         answer = {"value": row.value, "failed": row.value is None, "worker": None}
-        answer |= {"told_at": None, "what": "memory"}
+        answer |= {"told_at": None, "what": "memory", "reason": None}
         found.append(((row.batch, row.position), entry | answer))
     for _, line in sorted(found, key=lambda each: each[0]):
         yield line
@@ -294,36 +304,54 @@ def _question_lines(labels: Labels, number: int, lines: list[Any]) -> list[dict[
     """Return what was said of a question, the standing answer last; or where it waits."""
     first = lines[0]
     said = [line for line in lines if line.kind is not None]
-    standing: Any = None
-    for line in said:
-        if line.kind in ("answer", "known", "amend"):
-            standing = line
-        elif line.kind == "void":
-            standing = None
+    standing = _standing(said)
     paid = sum(line.charged for line in said)
     found = []
     for line in said:
-        what = _WHAT.get(line.kind, line.kind)
-        if line.kind in ("answer", "known", "amend"):
-            what = "amended"
-            if line is standing:
-                what = "known" if line.kind == "known" else "told"
-                if line.kind == "amend" and number == -1:
-                    what = "known"
-        elif (line.kind == "withdrawn" and standing is not None) or (
-            line.kind == "withdrawn" and (line is not said[-1] or first.leased_until != -1.0)
-        ):
+        if line.kind == "withdrawn" and not _is_withdrawn(line, said, standing):
             continue
         price = paid if line is standing else 0.0
         entry = _entry(labels, number, first, first.mode, price)
         answer = {"value": line.value, "failed": bool(line.failed), "worker": line.worker}
-        found.append(entry | answer | {"told_at": line.told_at, "what": what})
-    if standing is None and first.leased_until is not None and first.leased_until >= 0:
+        what = _what(line, standing, number)
+        when = {"told_at": line.told_at, "what": what, "reason": line.reason}
+        found.append(entry | answer | when)
+    is_out = first.leased_until is not None and first.leased_until >= 0
+    if standing is None and is_out:
         entry = _entry(labels, number, first, first.mode, first.quote)
         what = "leased" if first.holder else "open"
         answer = {"value": None, "failed": False, "worker": first.holder}
-        found.append(entry | answer | {"told_at": None, "what": what})
+        found.append(entry | answer | {"told_at": None, "what": what, "reason": None})
     return sorted(found, key=lambda line: line["what"] in ("told", "known"))
+
+
+_ANSWERS = ("answer", "known", "amend")
+
+
+def _standing(said: list[Any]) -> Any:
+    """Return the fact that holds now: the last answer that was not voided; None when there is none."""
+    standing = None
+    for line in said:
+        if line.kind in _ANSWERS:
+            standing = line
+        elif line.kind == "void":
+            standing = None
+    return standing
+
+
+def _is_withdrawn(line: Any, said: list[Any], standing: Any) -> bool:
+    """Tell whether a question is withdrawn now, not only was once."""
+    return standing is None and line is said[-1] and line.leased_until == WITHDRAWN
+
+
+def _what(line: Any, standing: Any, number: int) -> str:
+    """Return one word for a fact."""
+    if line.kind not in _ANSWERS:
+        return _WHAT.get(line.kind, line.kind)
+    if line is not standing:
+        return "amended"
+    was_known = line.kind == "known" or (line.kind == "amend" and number == GIVEN)
+    return "known" if was_known else "told"
 
 
 def last_answers(store: Store, record: Record, labels: Labels) -> str:
