@@ -14,6 +14,7 @@ import numpy as np
 
 from entrywise.answers import likelihood_of, looks_like_counts, range_certificate, range_of
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.frames import is_frame
 from entrywise.intervals import conformal
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
@@ -50,6 +51,7 @@ def complete(
     row_features: Any = None,
     col_features: Any = None,
     rng: Seed = 0,
+    random_state: Seed = None,
     calibrate: bool = True,
     progress: Callable[[int, float], None] | None = None,
     **params: Any,
@@ -74,6 +76,8 @@ def complete(
     row_features, col_features : frame, array, similarity or sparse matrix, optional
         Features of the lines, by label or in order: see :class:`~entrywise.results.Features`. Labels that only the
         features name become lines without entries, completed from their features. For ``low-rank`` only.
+    rng, random_state : int, Generator or RandomState
+        Two names of one seed: ours, and that of scikit-learn, which wins where it is given.
     calibrate : bool
         Hold out a tenth (at most 20,000) to calibrate intervals, then fit on everything.
     progress : callable, optional
@@ -115,7 +119,7 @@ def complete(
                 "follow; change the unit of both"
             )
         seen = seen.scaled(1.0 / unit)
-    draws = generator(rng)
+    draws = generator(rng if random_state is None else random_state)
     if method == "auto":
         params = {**params, **described}
         chosen = likelihood == "auto"
@@ -212,7 +216,7 @@ def as_observations(data: Any) -> Observations:
         return data
     if hasattr(data, "tocoo"):
         return Observations.from_sparse(data)
-    if hasattr(data, "columns") or hasattr(data, "schema"):
+    if is_frame(data):
         return Observations.from_frame(data)
     try:
         return Observations.from_dense(np.asarray(data, dtype=np.float64))

@@ -55,6 +55,7 @@ def conformal(
     refit: bool = True,
     levels: Array | None = None,
     cold: bool = False,
+    row_scales: bool = True,
     rng: Seed = 0,
     **params: Any,
 ) -> LowRank:
@@ -78,6 +79,8 @@ def conformal(
         ``found.probability`` and ``found.levels``.
     cold : bool
         Also hide whole rows and whole columns, and give lines of which nothing is known widths of their own.
+    row_scales : bool
+        Let rows have scales of their own beside columns; False where the rows asked about will be others.
     params
         Passed on to the completer.
 
@@ -126,7 +129,7 @@ def conformal(
     final = completer(observations, **again)
     if not normalised:
         fits, final = [_as_point(f) for f in fits], _as_point(final)
-    found = _calibrate(final, fits, tests)
+    found = _calibrate(final, fits, tests, row_scales)
     if levels is not None and not found.is_binary:
         found = _with_levels(found, fits, tests, levels)
     if cold and not found.is_binary:
@@ -289,7 +292,9 @@ def _calibrate_few(
     return _calibrate(found, fits, tests)
 
 
-def _calibrate(final: LowRank, fits: list[LowRank], tests: list[Observations]) -> LowRank:
+def _calibrate(
+    final: LowRank, fits: list[LowRank], tests: list[Observations], row_scales: bool = True
+) -> LowRank:
     """Return `final` with the scores that each fit has on its test."""
     plain = [replace(f, calibration=None) for f in fits]
     pairs = list(zip(plain, tests, strict=True))
@@ -304,7 +309,7 @@ def _calibrate(final: LowRank, fits: list[LowRank], tests: list[Observations]) -
         calibration = _by_count(of_rows, np.concatenate(counts), scores)
     words = ""
     if len(scores) >= FEWEST_BY_LINE:
-        calibration, words = _by_line(calibration, pairs, final.shape)
+        calibration, words = _by_line(calibration, pairs, final.shape, row_scales)
     kind = "variance-normalised" if final.has_variance else "split"
     folds = "" if len(fits) == 1 else f", {len(fits)} folds,"
     return _reported(
@@ -339,12 +344,15 @@ def _by_line(
     calibration: Calibration,
     pairs: list[tuple[LowRank, Observations]],
     shape: tuple[int, int],
+    row_scales: bool,
 ) -> tuple[Calibration, str]:
     """Return the calibration with a scale for every row and column, where that makes held-out intervals narrower.
 
     Scores are divided by scales that other held-out entries gave, so that their quantile is as honest as without.
     """
     scores, spread, i, j = _tried(calibration, pairs)
+    if not row_scales:  # all rows are one to the scales
+        i, shape = np.zeros_like(i), (1, shape[1])
     factor = _crossed_scales(i, j, scores, shape)
     own = replace(calibration, scores=np.sort(scores / factor))
     before = calibration.width(CHECKED_LEVEL) * float(spread.mean())

@@ -30,6 +30,7 @@ GROWN_AT_ONCE = 12  # components looked for in one spectrum of the residuals
 GROWING_SWEEPS = 5  # sweeps after each growth
 ROUND_OFF = 1e-7  # singular values below it are round-off of noiseless data, not structure
 NOTHING = 1e-3  # a component varying by less than this share of the noise is left out if the evidence agrees
+REPEATS = 10  # measurements beyond the first of their entry from which the noise is told
 LONGER = 2  # sweeps of a yes/no fit for each of the others': 32 to 60 as a rule, 113 at worst
 LITTLE = 0.05  # as is the weakest one, below this share
 
@@ -65,8 +66,8 @@ def low_rank(
     ----------
     observations : Observations
         Entries may be listed more than once (``duplicates="keep"``). ``noise`` is the instrument's standard
-        deviation :math:`s_{ij}`, one for all or one each; None when unknown, and then :math:`t^2` is
-        noise and lack of fit together.
+        deviation :math:`s_{ij}`, one for all or one each. None when unknown: then entries listed more than once tell
+        it, and without these :math:`t^2` is noise and lack of fit together.
     rank : int, optional
         Components besides the biases, 0..min(m, n). None: components are added, up to `max_rank`, whose singular value
         in the residuals exceeds the largest after their signs are drawn anew, as long as the evidence (its
@@ -129,6 +130,8 @@ def low_rank(
         observations = _logarithms(observations)
     values = None
     fit: EmpiricalBayes
+    if likelihood == "gaussian" and observations.noise is None:
+        observations = _with_noise_of_repeats(observations)
     if likelihood == "binary":
         values = two_values(observations.values)
         fit, offset, scale = _prepare_binary(observations, values)
@@ -239,6 +242,19 @@ def _prepare_binary(seen: Observations, values: Array) -> tuple[BinaryBayes, flo
     yes = (seen.values == values[1]).astype(np.float64)
     fit = BinaryBayes.of_answers(seen.rows, seen.cols, yes, seen.shape)
     return fit, fit.offset, 1.0
+
+
+def _with_noise_of_repeats(seen: Observations) -> Observations:
+    """Return the observations with the noise that entries listed more than once show, where these are enough."""
+    _, cell, count = np.unique(
+        seen.rows * seen.shape[1] + seen.cols, return_inverse=True, return_counts=True
+    )
+    degrees = len(seen) - len(count)
+    if degrees < REPEATS:
+        return seen
+    mean = np.bincount(cell, seen.values) / count
+    squares = float(np.sum((seen.values - mean[cell]) ** 2))
+    return replace(seen, noise=float(np.sqrt(squares / degrees)))
 
 
 def _described(
@@ -369,6 +385,7 @@ def _result(
         cols=_lines(fit.cols, unit),
         noise_variance=instrument,
         lack_variance=t2 if known else 0.0,
+        noise_told=known,
     )
     report = {
         "method": "low-rank",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
+from entrywise.frames import make_frame, named_lines
 from entrywise.results.calibration import Calibration, normal_width
 from entrywise.results.features import Features
 from entrywise.results.levels import (
@@ -114,6 +115,12 @@ class LowRank(Matrix):
         return 0.0 if self.posterior is None else self.posterior.lack_variance
 
     @property
+    def interval_of(self) -> Of:
+        """What an interval can be of: the ``truth`` where noise can be told from lack of fit, else an ``answer``."""
+        told = self.posterior is not None and self.posterior.noise_told
+        return "truth" if told or self.is_binary else "answer"
+
+    @property
     def is_binary(self) -> bool:
         """Whether answers have two values, of which the factors give the logit."""
         return self.answers is not None and self.answers.is_binary
@@ -190,6 +197,33 @@ class LowRank(Matrix):
             spread = self.deviation(i, j)
         return answers.probabilities(self.latent(i, j), spread)
 
+    def to_frame(
+        self,
+        rows: ArrayLike | None = None,
+        cols: ArrayLike | None = None,
+        *,
+        level: float | None = None,
+        backend: str = "polars",
+    ) -> Any:
+        """Return entries as a long frame (polars, pandas or pyarrow): row, col, value, and low, high where `level` is given.
+
+        `rows` and `cols` are numbers from 0 and broadcast; all entries where they are left out.
+        """
+        if rows is None or cols is None:
+            m, n = self.shape
+            every = (np.arange(m)[:, None], np.arange(n)[None, :])
+            rows = every[0] if rows is None else np.asarray(rows).reshape(-1, 1)
+            cols = every[1] if cols is None else np.asarray(cols).reshape(1, -1)
+        i, j = (x.ravel() for x in np.broadcast_arrays(rows, cols))
+        columns: dict[str, Any] = {
+            "row": named_lines(self.row_labels, i),
+            "col": named_lines(self.col_labels, j),
+            "value": self.entries(i, j),
+        }
+        if level is not None:
+            columns["low"], columns["high"] = self.interval(i, j, level)
+        return make_frame(columns, backend)
+
     def interval(
         self,
         rows: ArrayLike,
@@ -205,7 +239,10 @@ class LowRank(Matrix):
         level : float
             Share of the intervals that should cover, above 0 and below 1.
         of : {"answer", "truth"}
-            ``answer`` covers a new measurement of the entry, ``truth`` the entry itself.
+            ``answer`` covers a new measurement of the entry, ``truth`` the entry itself. The truth needs the noise:
+            given with the observations, or told by entries that were measured more than once. Without it nobody can say
+            how much of what the factors miss is noise and how much is truth, and
+            :class:`~entrywise.exceptions.NotIdentifiable` is raised.
         noise : float or array, optional
             Standard deviation of the instrument that will answer; else that of the fit.
 
@@ -223,6 +260,11 @@ class LowRank(Matrix):
         if not self.has_variance and self.calibration is None:
             raise ParameterError(
                 "this result has no uncertainty; complete with low_rank, or calibrate it with entrywise.intervals.conformal"
+            )
+        if of == "truth" and self.interval_of != "truth":
+            raise NotIdentifiable(
+                "without noise= or repeated entries, noise and lack of fit cannot be told apart, and no interval of "
+                "the truth can be had; give the noise, measure some entries twice, or take of='answer'"
             )
         if self.is_binary:
             return self._binary_interval(*self._where(rows, cols), level, of)

@@ -108,12 +108,15 @@ class Posterior:
         Variance of a new measurement about the entry.
     lack_variance : float
         Variance of the entries about the factors (lack of fit), where it can be told from noise.
+    noise_told : bool
+        Whether the noise was given, or told by repeated entries; else `noise_variance` is noise and lack of fit together.
     """
 
     rows: Lines
     cols: Lines
     noise_variance: float = 0.0
     lack_variance: float = 0.0
+    noise_told: bool = False
 
     @property
     def is_point(self) -> bool:
@@ -137,7 +140,8 @@ class Posterior:
 
     def scaled(self, unit: float) -> Posterior:
         """Return the posterior of the matrix times `unit`, above 0."""
-        return Posterior(
+        return replace(
+            self,
             rows=self.rows.scaled(unit),
             cols=self.cols.scaled(unit),
             noise_variance=self.noise_variance * unit**2,

@@ -7,6 +7,7 @@ what is queued, keeps what is out, and runs no plan.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,16 +17,17 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from entrywise.active.cells.calibration import reserve_advice
 from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.observations import Observations
 from entrywise.queries import History, Prices
 from entrywise.results.kept_features import extend_features
 from entrywise.run import refuse_asymmetry
 from entrywise.study import past, plans
-from entrywise.study.entries import Labels, number, parse_id, title
+from entrywise.study.entries import Labels, failed_because, number, parse_id, title
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
-from entrywise.study.records import Epoch, Key, Record
+from entrywise.study.records import Advance, Epoch, Key, Record
 from entrywise.study.schema import FREE, GIVEN, facts, pending, questions, studies, tokens
 from entrywise.study.steps import Steps
 from entrywise.study.store import Store
@@ -44,6 +46,7 @@ class Said:
     noise: float | None = None
     worker: str | None = None
     price: float = 0.0  # at which a voided question is asked again
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,11 +129,27 @@ def begin(
         known = past.given(_known(record, known, names))
     record = replace(record, given=int((known.batch == GIVEN).sum()))
     made = Steps(None, maker).first(record, known)
+    _warn_of_reserve(record, made)
     store = Store.of(url)
     record = replace(record, created_at=store.now())
     epoch = Epoch(record.params, record.prices, record.total, change, record.dropped)
     store.create(record, epoch, labels, known, made)
     return store
+
+
+def _warn_of_reserve(record: Record, made: Advance) -> None:
+    """Warn where the blind reserve that is asked first will be too small for the intervals that it is for."""
+    share = record.params.get("reserve")
+    if not isinstance(share, float) or not 0 < share < 1 or not made.steps:
+        return
+    first = made.steps[0].batch
+    if first is None or first.arm is None or first.probability is None or record.budget is None:
+        return
+    chance = first.probability[first.arm == "reserve"]
+    cells = (record.n_rows or 0) * (record.n_cols or 0) - record.given
+    words = reserve_advice(chance, share, record.budget, cells)
+    if words is not None:
+        warnings.warn(words, stacklevel=5)
 
 
 def _flags(plan: Any) -> dict[str, Any]:
@@ -271,7 +290,7 @@ def _write(store: Store, connection: Connection, record: Record, change: Change)
     total = change.epoch.total
     if total is not None and record.total != total and total < committed * (1 - 1e-12):
         raise ParameterError(
-            f"{committed:g} is spent or reserved; the budget must be at least that, got {total:g}"
+            f"{committed:g} is spent or held for open questions; the budget must be at least that, got {total:g}"
         )
     begun = replace(
         record,
@@ -348,6 +367,7 @@ def _add_said(
             "charged": 0.0,
             "epoch": begun.epoch,
             "seen": begun.next_step,
+            "reason": fact.reason,
         }
         connection.execute(sa.insert(facts).values(**row))
         waiting = (p.study == begun.id, p.batch == fact.key[0], p.position == fact.key[1])
@@ -649,10 +669,16 @@ def _questions_at(store: Store, record: Record, table: History) -> list[Key | No
 
 
 def amend(
-    store: Store, name: str, labels: Labels, answer: Any, value: Any, worker: str | None
+    store: Store,
+    name: str,
+    labels: Labels,
+    answer: Any,
+    value: Any,
+    worker: str | None,
+    reason: str | None = None,
 ) -> None:
-    """Correct an answer: a new fact, and an epoch that knows it; the log keeps both."""
-    new = number(value)
+    """Correct an answer: a new fact, and an epoch that knows it; the log keeps both, and why."""
+    new, why = number(value), _words(reason) or failed_because(value)
 
     def edit(record: Record) -> Change:
         _refuse_closed(record, "amend")
@@ -660,14 +686,29 @@ def amend(
             raise TellError(f"{record.plan} cannot do without an answer; amend it to a number")
         key = _which(store, record, labels, answer)
         _refuse_unanswered(store, record, key, "amend")
-        said = Said(key, "amend", value=_number(new), failed=math.isnan(new), worker=worker)
+        said = Said(
+            key,
+            "amend",
+            value=_number(new),
+            failed=math.isnan(new),
+            worker=worker,
+            reason=why,
+        )
         return _same(record, "amend", said=[said])
 
     _begin_epoch(store, name, edit)
 
 
-def void(store: Store, name: str, labels: Labels, answer: Any, worker: str | None) -> None:
-    """Forget an answer, so that it is asked again."""
+def void(
+    store: Store,
+    name: str,
+    labels: Labels,
+    answer: Any,
+    worker: str | None,
+    reason: str | None = None,
+) -> None:
+    """Forget an answer, so that it is asked again; the log keeps it, and why."""
+    why = _words(reason)
 
     def edit(record: Record) -> Change:
         _refuse_closed(record, "void an answer")
@@ -676,9 +717,15 @@ def void(store: Store, name: str, labels: Labels, answer: Any, worker: str | Non
         i, j, mode = _entry(store, record, key)
         quotes = plans.prices_of(record) or Prices()
         price = float(quotes.of(mode, [i], [j])[0]) if mode in quotes.modes else 0.0
-        return _same(record, "void", said=[Said(key, "void", worker=worker, price=price)])
+        said = Said(key, "void", worker=worker, price=price, reason=why)
+        return _same(record, "void", said=[said])
 
     _begin_epoch(store, name, edit)
+
+
+def _words(reason: str | None) -> str | None:
+    """Return a reason without spaces around it; None where nothing is said."""
+    return (reason or "").strip() or None
 
 
 def _refuse_closed(record: Record, what: str) -> None:

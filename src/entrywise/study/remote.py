@@ -17,7 +17,7 @@ from entrywise import exceptions
 from entrywise.exceptions import EntrywiseError, ParameterError, StoreError, TellError
 from entrywise.results import Certificate, Result
 from entrywise.results.kept_features import keep_features
-from entrywise.study.entries import Asked, Labels, Question
+from entrywise.study.entries import Asked, Labels, Question, told_lines
 
 PATIENCE = (
     60.0  # seconds for which what is being worked out, or a server that is away, is waited for
@@ -113,9 +113,9 @@ class RemoteStudy:
         asked.why = why
         return asked
 
-    def tell(self, answers: Mapping[str, Any] | Iterable[Any], worker: str | None = None) -> int:
+    def tell(self, answers: Any, worker: str | None = None) -> int:
         """Keep answers, all of them or none; return how many were new."""
-        items = list(answers.items()) if isinstance(answers, Mapping) else list(answers)
+        items = told_lines(answers)
         if not items:
             return 0
         sizes = {len(item) for item in items}
@@ -187,9 +187,11 @@ class RemoteStudy:
 
     # changing
 
-    def amend(self, answer: Any, value: Any, worker: str | None = None) -> int:
+    def amend(
+        self, answer: Any, value: Any, worker: str | None = None, *, reason: str | None = None
+    ) -> int:
         """Correct an answer, given by its id or as (row, col); return how many questions are out."""
-        body: dict[str, Any] = {"value": value, "worker": worker}
+        body: dict[str, Any] = {"value": value, "worker": worker, "reason": reason}
         if isinstance(answer, str):
             body["id"] = answer
         else:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from entrywise.active.cells.purchase import Purchase
+from entrywise.active.cells.reserve import RESERVED
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
 from entrywise.results import Calibration, Certificate, LowRank, Posterior
+from entrywise.results.calibration import normal_width
 from entrywise.results.levels import logistic_mean, logistic_slope, set_scores
 from entrywise.results.posterior import design, packed, squares
 from entrywise.types import Array, Indices
 
+PROMISED = 0.9  # level of the intervals that a certificate speaks of
 FEWEST = 100  # effective reserve below which no interval is promised
 BLOCK = 1 << 20  # cells looked at at once
 FOLDS = 5  # of the reserve: each is predicted by a fit to all the rest
+SPARE = 1.2  # times that: chance draws fewer at times, and the rule takes some over
 SWEEPS = 40  # of a fit at most: a step begins from nothing, which costs little more than going on
 
 
@@ -34,8 +39,7 @@ def calibrated(
     scores, effective = np.zeros(0), 0.0
     if len(state.hidden) and fit.has_variance:
         effective = effective_reserve(state)
-        if effective >= FEWEST:
-            scores = reserve_scores(state, rank, rounds)
+        scores = reserve_scores(state, rank, rounds)
         fit = fitted(state.with_reserve(np.ones(len(state.hidden), bool)), rank, rounds)
     report: dict[str, Any] = {
         **fit.report,
@@ -48,33 +52,41 @@ def calibrated(
         "reason": reason,
     }
     calibration: Calibration | None = None
+    promise, share = "share of 90 % intervals that cover", PROMISED
     assumes: tuple[str, ...] = ("the low-rank model holds", "the rule's choices do not matter")
     checked: tuple[str, ...] = ()
-    if effective:
-        report["effective_reserve"] = effective
-    if len(scores):
-        if fit.is_binary and fit.answers is not None:
-            fit = replace(fit, answers=replace(fit.answers, scores=np.sort(scores)))
-        else:
-            calibration = Calibration(scores)
-        assumes = ("cells asked about are drawn at random from those not bought",)
-        checked = (
-            "the reserve was drawn first and hidden from the rule; each fifth of it was predicted from the rest",
-        )
-    elif effective:
-        report["intervals"] = (
-            f"Gaussian: the reserve counts as {effective:.0f} cells, fewer than {FEWEST}; enlarge it"
-        )
-    else:
+    if not effective:
         report["intervals"] = "Gaussian: without a blind reserve none are calibrated"
-    promise = Certificate("share of 90 % intervals that cover", 0.9, assumes, checked)
-    return replace(fit, calibration=calibration, certificates=(promise,), report=report)
+        promise += ", which nothing has tested"
+    else:
+        expected = PROMISED if fit.is_binary else normal_width(PROMISED)
+        share = float(np.mean(scores <= expected))
+        report["effective_reserve"] = effective
+        report["reserve_covered"] = share
+        if effective < FEWEST:
+            promise = "share of the reserve that 90 % intervals covered"
+            checked = (f"on a reserve worth {effective:.0f} cells, hidden from the rule",)
+            report["intervals"] = (
+                f"Gaussian: the reserve counts as {effective:.0f} cells, fewer than {FEWEST}; enlarge it"
+            )
+        else:
+            if fit.is_binary and fit.answers is not None:
+                fit = replace(fit, answers=replace(fit.answers, scores=np.sort(scores)))
+            else:
+                calibration = Calibration(scores)
+            checked = (
+                "the reserve was drawn first and hidden from the rule; each fifth of it was predicted from the rest",
+                f"before it set their width, intervals covered {share:.2f} of it",
+            )
+            share = PROMISED
+            assumes = ("cells asked about are drawn at random from those not bought",)
+    told = Certificate(promise, share, assumes, checked, vacuous=not checked)
+    return replace(fit, calibration=calibration, certificates=(told,), report=report)
 
 
 def effective_reserve(state: Purchase) -> float:
     """Return how many equally weighted cells the reserve is worth: (sum w)^2 / sum w^2, w = 1 / chance."""
-    w = 1.0 / state.hidden_chance
-    return float(w.sum() ** 2 / (w**2).sum())
+    return effective_count(1.0 / state.hidden_chance)
 
 
 def reserve_scores(state: Purchase, rank: int | None, seed: int) -> Array:
@@ -100,6 +112,33 @@ def reserve_scores(state: Purchase, rank: int | None, seed: int) -> Array:
     levels = (np.arange(count) + 0.5) / count
     at = np.searchsorted(np.cumsum(w) / w.sum(), levels)
     return scores[np.minimum(at, len(scores) - 1)]
+
+
+def effective_count(weights: Array) -> float:
+    """Return how many equally weighted cells some weighted ones are worth."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def reserve_advice(chance: Array, share: float, budget: float, cells: int) -> str | None:
+    """Return why a reserve drawn with these chances will not calibrate intervals, and what would; None where it will.
+
+    What a reserve is worth grows as its money does, until its cells are drawn with the largest chance. `cells` is how
+    many could be in it.
+    """
+    worth = effective_count(1.0 / chance) if len(chance) else 0.0
+    if worth >= FEWEST:
+        return None
+    words = f"the reserve counts for {worth:.0f} cells, and its intervals need {FEWEST}: "
+    largest = RESERVED * cells
+    if largest < SPARE * FEWEST:
+        return f"{words}{cells} cells are too few for one, leave it out (reserve=0)"
+    share = max(share, 1e-9)
+    needed = SPARE * share * FEWEST / max(worth, 1.0)
+    if needed < 0.5:  # beyond that little is left for the rule
+        enough = math.ceil(100 * needed) / 100
+        return f"{words}a share of {enough:g} would do (reserve={enough:g})"
+    money = budget * needed / share
+    return f"{words}at this share a budget of {money:.3g} would do, or leave it out (reserve=0)"
 
 
 def _scores(fit: LowRank, i: Indices, j: Indices, values: Array) -> Array:
