@@ -182,8 +182,17 @@ def parameters(function: Callable[..., Plan]) -> Mapping[str, inspect.Parameter]
 
 def streams(plan: str) -> bool:
     """Tell whether a registered plan is a streaming one; code that data name is not looked at."""
+    return _says(plan, "streaming")
+
+
+def by_worker(plan: str) -> bool:
+    """Tell whether the columns of a registered plan are workers, who are asked for their own labels."""
+    return _says(plan, "by_worker")
+
+
+def _says(plan: str, what: str) -> bool:
     method = next((m for m in methods.METHODS if m.name == plan and m.room == "active"), None)
-    return method is not None and bool(getattr(method.load(), "streaming", False))
+    return method is not None and bool(getattr(method.load(), what, False))
 
 
 def prices_of(record: Record) -> Prices | None:

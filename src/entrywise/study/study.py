@@ -208,7 +208,8 @@ class Study:
         """Return at most `limit` open questions that nobody holds, held by `worker` for `lease` seconds.
 
         `rows` and `cols` say which lines you can measure: labels or patterns such as ``"gpt-*"``, or numbers where
-        there are no labels; `mode` which instrument. Units (whole columns) and plates are handed out whole, so a few
+        there are no labels; `mode` which instrument. Where columns are workers (the plan ``crowd``), a named `worker` gets the
+        questions of the column of that name. Units (whole columns) and plates are handed out whole, so a few
         more may come. The answer's ``why`` says why fewer came than `limit`.
         """
         leased = self.lease(limit, worker, lease, rows=rows, cols=cols, mode=mode)
@@ -242,6 +243,8 @@ class Study:
         if worker is not None and (not worker or "\n" in worker):
             raise ParameterError(f"a worker's name must be one line of text, got {worker!r}")
         wanted = Filter()
+        if worker is not None and cols is None and plans.by_worker(self._record.plan):
+            cols = [worker]
         if rows is not None or cols is not None or mode is not None:
             labels = self._labels(self._look())
             wanted = Filter(labels.lines("row", rows), labels.lines("col", cols), mode)

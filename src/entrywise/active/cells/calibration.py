@@ -36,7 +36,7 @@ def calibrated(
     fitted to everything (cross-conformal; Barber et al. 2021 call the bound's own form CV+).
     """
     bought = int(np.sum(~np.isin(state.rows * state.shape[1] + state.cols, state.known)))
-    scores, effective = np.zeros(0), 0.0
+    scores, effective, covered = np.zeros(0), 0.0, np.nan
     if len(state.hidden) and fit.has_variance:
         effective = effective_reserve(state)
         scores = reserve_scores(state, rank, rounds)
