@@ -117,7 +117,8 @@ def add(
     fresh, _ = read_labels(rows)
     study = Study.open(database, name)
     study.extend(rows=fresh, budget=budget)
-    say(f"{len(fresh)} rows added with {budget:g} to spend")
+    added = "1 row" if len(fresh) == 1 else f"{len(fresh)} rows"
+    say(f"{added} added with {budget:g} to spend")
     say(f"next: entrywise study ask {database} {name} > todo.csv")
 
 
