@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.cli.study import count
 
 leaderboard = typer.Typer(
     name="leaderboard",
@@ -117,8 +118,7 @@ def add(
     fresh, _ = read_labels(rows)
     study = Study.open(database, name)
     study.extend(rows=fresh, budget=budget)
-    added = "1 row" if len(fresh) == 1 else f"{len(fresh)} rows"
-    say(f"{added} added with {budget:g} to spend")
+    say(f"{count(len(fresh), 'row')} added with {budget:g} to spend")
     say(f"next: entrywise study ask {database} {name} > todo.csv")
 
 
