@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
+from entrywise.cli.study import count
 
 leaderboard = typer.Typer(
     name="leaderboard",
@@ -163,7 +164,7 @@ def add(
     quotes = longer(study.prices.to_json(), price or [], None, rows, None)
     features = new_features(study, {"row": rows}, {})
     study.extend(rows=fresh, budget=budget, prices=quotes, **features)
-    say(f"{len(fresh)} rows added with {budget:g} to spend")
+    say(f"{count(len(fresh), 'row')} added with {budget:g} to spend")
     say(f"next: entrywise study ask {database} {name} > todo.csv")
 
 
