@@ -203,3 +203,16 @@ def _say_usage(error: Any) -> None:
     path = "" if context is None else " ".join(context.command_path.split()[1:])
     command = f"entrywise {path}".strip()
     say(f"Error: {words}; see {command} -h", style="red")
+
+
+def bounds_of(text: str | None) -> tuple[float, float] | None:
+    """Return the ends of a range written as ``1,5``."""
+    from entrywise.exceptions import ParameterError
+    from entrywise.tables import number
+
+    if text is None:
+        return None
+    ends = [number(part.strip()) for part in text.split(",")]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+        raise ParameterError(f"--bounds must be two numbers, such as 1,5, got {text!r}")
+    return ends[0], ends[1]
