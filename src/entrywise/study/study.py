@@ -238,9 +238,11 @@ class Study:
     ) -> Leased | None:
         """Do what :meth:`ask` does, and return columns: the way for many questions at once."""
         if limit is not None and limit < 1:
-            raise ParameterError(f"limit of ask must be at least 1, got {limit}")
+            raise ParameterError(f"limit of ask (--limit) must be at least 1, got {limit}")
         if not (np.isfinite(lease) and lease > 0):
-            raise ParameterError(f"lease must be a number of seconds above 0, got {lease}")
+            raise ParameterError(
+                f"lease (--lease) must be a number of seconds above 0, got {lease}"
+            )
         if worker is not None and (not worker or "\n" in worker):
             raise ParameterError(f"a worker's name must be one line of text, got {worker!r}")
         wanted = Filter()
@@ -505,7 +507,7 @@ class Study:
         labels = self._labels(self._look())
         gone = [labels.lines("row", rows) or (), labels.lines("col", cols) or ()]
         if not any(gone):
-            raise ParameterError("drop rows or columns; none of them was given")
+            raise ParameterError("drop rows (--row) or columns (--col); none of them was given")
         changes.drop(self.store, self.name, self._maker, *gone)
         self._advance_after("the change is")
 

@@ -74,6 +74,7 @@ class Consensus(Result):
 
     def to_frame(self, of: Literal["items", "workers"] = "items", backend: str = "polars") -> Any:
         """Return the items with their labels, or the workers with their skills, as a frame (polars, pandas or pyarrow)."""
+        columns: dict[str, Any]
         if of == "items":
             columns = {"item": self.items, "label": self.labels, "confidence": self.confidence}
         elif of == "workers":
