@@ -203,6 +203,26 @@ def run_command(call: Callable[[], T]) -> T:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what typer raises for words it does not know
+            raise
+        _say_usage(error)
+        raise SystemExit(2) from None
+
+
+def _say_usage(error: Any) -> None:
+    """Say in one line what is wrong with the words of a command."""
+    context = getattr(error, "ctx", None)
+    words = error.format_message().strip().removesuffix(".").replace("Value error, ", "")
+    if not words:  # a command without words has shown its help
+        return
+    words = words.split(", unable to parse")[0]
+    given = getattr(error.__cause__, "errors", list)()
+    if given and repr(given[0].get("input")) not in words:
+        words += f", got {given[0].get('input')!r}"
+    path = "" if context is None else " ".join(context.command_path.split()[1:])
+    command = f"entrywise {path}".strip()
+    say(f"Error: {words}; see {command} -h", style="red")
 
 
 def bounds_of(text: str | None) -> tuple[float, float] | None:

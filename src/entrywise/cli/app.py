@@ -122,4 +122,6 @@ def _front(
 
 def main() -> None:
     """Run the command line."""
-    run_command(app)
+    code = run_command(lambda: app(prog_name="entrywise", standalone_mode=False))
+    if isinstance(code, int) and code:  # what a command ended with on purpose
+        raise SystemExit(code)

@@ -253,7 +253,12 @@ def matrix_answer(told: Story, cells: Cells | None, level: float) -> list[Html]:
     pieces: list[Html] = [element("h3", "Completed entries")]
     sure = has_intervals(found)
     words = f"{m:,} × {n:,}, rank {found.rank}"
-    words += f"; {level:.0%} intervals of the entry itself." if sure else "; without intervals."
+    if not sure:
+        words += "; without intervals."
+    elif found.interval_of == "truth":
+        words += f"; {level:.0%} intervals of the entry itself."
+    else:
+        words += f"; {level:.0%} intervals of a new answer (the noise is not known apart from lack of fit)."
     pieces.append(paragraph(words, class_="quiet"))
     if cells is None:
         return pieces
