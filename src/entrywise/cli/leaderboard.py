@@ -107,7 +107,7 @@ def create(
     from entrywise.tables import read_labels
 
     if goal not in PLANS:
-        raise ParameterError(f"goal must be {', '.join(PLANS)}, got {goal!r}")
+        raise ParameterError(f"--goal must be {', '.join(PLANS)}, got {goal!r}")
     (models, _), (tasks, _) = read_labels(rows), read_labels(cols)
     params: dict[str, Any] = {} if goal == "best" else {"goal": goal}
     if rank is not None:
