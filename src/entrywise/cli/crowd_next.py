@@ -99,7 +99,8 @@ def _tasks(
     from entrywise.formats import Annotations
     from entrywise.integrations.label_studio import next_tasks
 
-    return next_tasks(Annotations(*cells), items=shown, **options)
+    items, workers, labels = cells
+    return next_tasks(Annotations(items, workers, labels), items=shown, **options)
 
 
 def _shown(path: str) -> dict[str, dict[str, str]]:

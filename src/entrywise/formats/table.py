@@ -40,11 +40,10 @@ def read(source: Source, wanted: Wanted) -> ScoredCells:
                 f"line {table.lines[k]}: value must be a number or failed and repeat a count, got {value!r}, {repeat!r}"
             )
         found.append(Cell(row, col, y, times))
-    beside = [_numbers(table, name) for name in LONG[4:]]
-    each = zip(found, *beside, strict=True)
+    tokens_in, tokens_out, seconds, cost = (_numbers(table, name) for name in LONG[4:])
     cells = tuple(
-        cell._replace(usage=Usage(tokens_in, tokens_out, seconds), cost=cost)
-        for cell, tokens_in, tokens_out, seconds, cost in each
+        cell._replace(usage=Usage(tokens_in[k], tokens_out[k], seconds[k]), cost=cost[k])
+        for k, cell in enumerate(found)
     )
     return ScoredCells(cells, source.path)
 
