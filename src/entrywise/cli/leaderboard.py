@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
+from entrywise.cli.study import count
 
 leaderboard = typer.Typer(
     name="leaderboard",
@@ -34,6 +35,16 @@ PriceWords = Annotated[
 ]
 PriceRule = Annotated[
     str | None, typer.Option(help="product or sum, where rows and columns both have prices.")
+]
+
+Likelihood = Annotated[
+    str,
+    typer.Option(
+        help="What answers are: gaussian (numbers), binary (yes/no), auto (as they look)."
+    ),
+]
+Bounds = Annotated[
+    str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
 ]
 
 PLANS = {
@@ -75,13 +86,21 @@ def create(
         str | None,
         typer.Option(help="Cells known beforehand: any table that `complete` reads, or a log."),
     ] = None,
+    likelihood: Likelihood = "gaussian",
+    bounds: Bounds = None,
+    row_features: Annotated[
+        str | None, typer.Option(help="File of features of the rows: a label, then a column each.")
+    ] = None,
+    col_features: Annotated[
+        str | None, typer.Option(help="File of features of the columns, likewise.")
+    ] = None,
     name: Name = "leaderboard",
 ) -> None:
     """Start a leaderboard; then use `entrywise study ask` and `tell` on it, from as many machines as you like.
 
     Example: entrywise leaderboard create scores.db --rows models.csv --cols tasks.csv --budget 500 --goal order
     """
-    from entrywise.cli._study_files import known_of
+    from entrywise.cli._study_files import described, known_of
     from entrywise.cli._study_prices import hint, quotes
     from entrywise.exceptions import ParameterError
     from entrywise.study import Study
@@ -95,6 +114,11 @@ def create(
         params["rank"] = min(rank, len(models), len(tasks))
     if goal == "all":
         params["reserve"] = reserve
+    if likelihood != "gaussian":
+        params["likelihood"] = likelihood
+    params |= described(row_features, col_features)
+    if bounds is not None:
+        params["bounds"] = bounds_of(bounds)
     study = Study.create(
         database,
         name,
@@ -126,8 +150,11 @@ def add(
 ) -> None:
     """Add new rows to a leaderboard: they are scored against all that is known.
 
+    Where rows have features, those of the new ones are columns of the same file.
+
     Example: entrywise leaderboard add scores.db --rows new.csv --budget 60
     """
+    from entrywise.cli._study_files import new_features
     from entrywise.cli._study_prices import longer
     from entrywise.study import Study
     from entrywise.tables import read_labels
@@ -135,8 +162,9 @@ def add(
     fresh, _ = read_labels(rows)
     study = Study.open(database, name)
     quotes = longer(study.prices.to_json(), price or [], None, rows, None)
-    study.extend(rows=fresh, budget=budget, prices=quotes)
-    say(f"{len(fresh)} rows added with {budget:g} to spend")
+    features = new_features(study, {"row": rows}, {})
+    study.extend(rows=fresh, budget=budget, prices=quotes, **features)
+    say(f"{count(len(fresh), 'row')} added with {budget:g} to spend")
     say(f"next: entrywise study ask {database} {name} > todo.csv")
 
 
@@ -157,9 +185,7 @@ def report(
             help="pairs: few of the pairs called apart are wrong; all: not one of them is."
         ),
     ] = "pairs",
-    bounds: Annotated[
-        str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
-    ] = None,
+    bounds: Bounds = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -227,6 +253,8 @@ def rehearse(
     price: PriceFile = None,
     repeats: Annotated[int, typer.Option(min=2, help="Purchases for each budget.")] = 10,
     level: Level = 0.9,
+    likelihood: Likelihood = "gaussian",
+    bounds: Bounds = None,
     seed: Annotated[int, typer.Option(help="Of the first purchase.")] = 0,
     format: FormatOption = Format.table,
 ) -> None:
@@ -246,6 +274,8 @@ def rehearse(
         goals=("scores", "order") if goal == "both" else (goal,),
         prices=None if price is None else _quoted(quotes([price], None, None, None, *names)),
         level=level,
+        likelihood=likelihood,
+        bounds=bounds_of(bounds),
         repeats=repeats,
         rng=seed,
     )

@@ -47,6 +47,7 @@ _TABLES = (
 _STATES = ("open", "finished", "exhausted", "closed")
 _KINDS = ("answer", "known", "amend", "void", "withdrawn", "repeat", "failed")
 _MOMENT = ("stepper", "stepper_until")  # of a process, not of the study
+_LATER = {"facts": ("reason",)}  # columns that exports of an earlier version lack
 _OLD: Mapping[str, Mapping[str, type]] = {  # the tables of format 1
     "labels": {"axis": str, "position": int, "label": str},
     "known": {"position": int, "mode": str, "row": int, "col": int, "value": float},
@@ -214,15 +215,20 @@ def _parsed(name: str, text: str, kinds: Mapping[str, tuple[type, bool]]) -> dic
     csv.field_size_limit(min(_LINE, sys.maxsize))
     reader = csv.reader(io.StringIO(text, newline=""))
     head = next(reader, None)
-    if head != list(kinds):
+    lacking = _LATER.get(name, ())
+    older = {column: kind for column, kind in kinds.items() if column not in lacking}
+    written = older if head == list(older) else kinds
+    if head != list(written):
         raise DataError(f"{name}.csv must have the columns {', '.join(kinds)}")
     found: dict[str, list[Any]] = {column: [] for column in kinds}
     for row in reader:
-        if len(row) != len(kinds):
+        if len(row) != len(written):
             raise DataError(f"{name}.csv line {reader.line_num}: {len(row)} fields")
-        for (column, (kind, optional)), field in zip(kinds.items(), row, strict=True):
+        for (column, (kind, optional)), field in zip(written.items(), row, strict=True):
             where = f"{name}.csv line {reader.line_num}: {column}"
             found[column].append(_value(field, kind, optional, where))
+        for column in kinds.keys() - written.keys():
+            found[column].append(None)
     return found
 
 

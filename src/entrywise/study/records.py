@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,12 +218,13 @@ class Leased:
 
 
 class Told(NamedTuple):
-    """Answers by columns; `failed` ones have NaN."""
+    """Answers by columns; `failed` ones have NaN, and some of them a reason, by their place."""
 
     batch: Indices
     position: Indices
     value: Array
     failed: NDArray[np.bool_]
+    reasons: Mapping[int, str] = MappingProxyType({})
 
 
 def digest(batch: Batch) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from entrywise import __version__
+from entrywise.complete import as_observations
 from entrywise.exceptions import (
     EntrywiseError,
     ParameterError,
@@ -20,12 +21,11 @@ from entrywise.exceptions import (
     StoreError,
     TellError,
 )
-from entrywise.observations import Observations
 from entrywise.oracles import Oracle
 from entrywise.queries import Plan, Prices
 from entrywise.results import Certificate, Result
 from entrywise.study import changes, plans, status
-from entrywise.study.entries import Asked, Labels, parse
+from entrywise.study.entries import Asked, Labels, parse, told_lines
 from entrywise.study.records import ANY, Blaming, Filter, Key, Leased, Record, Told, Workers
 from entrywise.study.remote import RemoteStudy
 from entrywise.study.steps import Refused, Steps
@@ -89,7 +89,7 @@ class Study:
         seed: int | None = None,
         budget: float | None = None,
         prices: Prices | Mapping[str, Any] | None = None,
-        known: Observations | None = None,
+        known: Any = None,
         rows: Sequence[str] | None = None,
         cols: Sequence[str] | None = None,
         currency: str | None = None,
@@ -105,12 +105,13 @@ class Study:
         plan : str
             A name that ``entrywise methods active`` lists, one of `plans`, or ``module:function`` of your own plan.
         params : mapping
-            The plan's parameters, as plain JSON.
+            The plan's parameters, as plain JSON; ``row_features`` and ``col_features`` may be frames by label or arrays,
+            and are kept in the study.
         seed : int, optional
             Becomes the plan's ``rng``; drawn and recorded when left out.
         budget, prices : optional
             Given to the plan where it takes them; the ledger keeps to them in any case.
-        known : Observations, optional
+        known : Observations, frame, array with NaN or sparse matrix, optional
             Entries known beforehand: used, and free.
         rows, cols : sequence of str, optional
             Labels; they set the size. Those of rows name both axes of a symmetric plan.
@@ -121,6 +122,7 @@ class Study:
         """
         allowed = _with(plans, plan)
         maker = _makers(allowed)
+        known = None if known is None else as_observations(known)
         store = changes.create(
             url, name, plan, maker, params or {}, seed, budget, prices, known, rows, cols, currency
         )
@@ -206,7 +208,8 @@ class Study:
         """Return at most `limit` open questions that nobody holds, held by `worker` for `lease` seconds.
 
         `rows` and `cols` say which lines you can measure: labels or patterns such as ``"gpt-*"``, or numbers where
-        there are no labels; `mode` which instrument. Units (whole columns) and plates are handed out whole, so a few
+        there are no labels; `mode` which instrument. Where columns are workers (the plan ``crowd``), a named `worker` gets the
+        questions of the column of that name. Units (whole columns) and plates are handed out whole, so a few
         more may come. The answer's ``why`` says why fewer came than `limit`.
         """
         leased = self.lease(limit, worker, lease, rows=rows, cols=cols, mode=mode)
@@ -242,6 +245,8 @@ class Study:
         if worker is not None and (not worker or "\n" in worker):
             raise ParameterError(f"a worker's name must be one line of text, got {worker!r}")
         wanted = Filter()
+        if worker is not None and cols is None and plans.by_worker(self._record.plan):
+            cols = [worker]
         if rows is not None or cols is not None or mode is not None:
             labels = self._labels(self._look())
             wanted = Filter(labels.lines("row", rows), labels.lines("col", cols), mode)
@@ -287,7 +292,7 @@ class Study:
 
     def tell(
         self,
-        answers: Mapping[str, Any] | Iterable[Any],
+        answers: Any,
         worker: Workers = None,
         *,
         blame: Blaming | None = None,
@@ -295,13 +300,13 @@ class Study:
         """Keep answers, all of them or none; return how many were new.
 
         Each is ``(id, value)``, ``(question, value)`` or ``(row, col, value)``; None or ``"failed"`` says that the
-        measurement failed. The same answer twice is harmless. Another value is refused, with both named,
+        measurement failed. Or they are a frame with ``value``, and ``id`` or ``row`` and ``col``; its empty values are
+        left out. The same answer twice is harmless. Another value is refused, with both named,
         or kept beside the first where the plan takes repeated noisy answers, or where two people held the question. A
         named worker must hold the questions, or have held them: a late answer counts.
         """
         blame = blame or (lambda k: f"answer {k}: ")
-        given = answers if isinstance(answers, Mapping) else list(answers)
-        told = self._parsed(given, blame)
+        told = self._parsed(told_lines(answers), blame)
         return self.put(told, worker, blame=blame)
 
     def _parsed(self, answers: Any, blame: Blaming) -> Told:
@@ -477,17 +482,22 @@ class Study:
         budget: float | None = None,
         *,
         prices: Prices | Mapping[str, Any] | None = None,
+        row_features: Any = None,
+        col_features: Any = None,
     ) -> None:
         """Add rows and columns (labels, or how many where there are none) and money.
 
-        Where prices are given by line, give those of all lines again.
+        Where prices are given by line, give those of all lines again. Where lines have features, give those of the new
+        ones, a frame by label or an array in order; what is missing is taken for the mean.
         """
-        changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices)
+        features = {"row": row_features, "col": col_features}
+        changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices, features)
         self._advance_after("the change is")
 
-    def add(self, known: Observations) -> int:
-        """Add entries that somebody measured anyway, as known: used, and free; return how many."""
-        count = changes.add(self.store, self.name, self._labels(self._look()), known)
+    def add(self, known: Any) -> int:
+        """Add entries that somebody measured anyway (Observations, a frame, ...), as known: used, and free; return how many."""
+        seen = as_observations(known)
+        count = changes.add(self.store, self.name, self._labels(self._look()), seen)
         self._advance_after("the entries are")
         return count
 
@@ -509,19 +519,21 @@ class Study:
         changes.set_params(self.store, self.name, self._maker, params or {}, prices)
         self._advance_after("the change is")
 
-    def amend(self, answer: Any, value: Any, worker: str | None = None) -> int:
-        """Correct an answer, given by its id or as (row, col); the log keeps both values.
+    def amend(
+        self, answer: Any, value: Any, worker: str | None = None, *, reason: str | None = None
+    ) -> int:
+        """Correct an answer, given by its id or as (row, col); the log keeps both values and the reason.
 
         Return how many questions are out: their answers are kept and used, as ever.
         """
         labels = self._labels(self._look())
-        changes.amend(self.store, self.name, labels, answer, value, worker)
+        changes.amend(self.store, self.name, labels, answer, value, worker, reason)
         self._advance_after("the correction is")
         return changes.out_with(self.store, self._look())
 
-    def void(self, answer: Any, worker: str | None = None) -> None:
-        """Forget an answer, given by its id or as (row, col), so that it is asked again."""
-        changes.void(self.store, self.name, self._labels(self._look()), answer, worker)
+    def void(self, answer: Any, worker: str | None = None, *, reason: str | None = None) -> None:
+        """Forget an answer, given by its id or as (row, col), so that it is asked again; the log keeps the reason."""
+        changes.void(self.store, self.name, self._labels(self._look()), answer, worker, reason)
         self._advance_after("the change is")
 
     def renew(self) -> None:
