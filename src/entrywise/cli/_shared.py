@@ -218,7 +218,7 @@ def _say_usage(error: Any) -> None:
     if not words:  # a command without words has shown its help
         return
     words = words.split(", unable to parse")[0]
-    given = getattr(error.__cause__, "errors", list)()
+    given: list[Any] = getattr(error.__cause__, "errors", list)()
     if given and repr(given[0].get("input")) not in words:
         words += f", got {given[0].get('input')!r}"
     path = "" if context is None else " ".join(context.command_path.split()[1:])

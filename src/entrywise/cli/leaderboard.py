@@ -264,7 +264,6 @@ def rehearse(
     """
     from entrywise.apply.leaderboard import rehearse as play_through
     from entrywise.cli._study_prices import quotes
-    from entrywise.queries import Prices
     from entrywise.tables import read_entries
 
     past = read_entries(table).observations
@@ -273,7 +272,7 @@ def rehearse(
         past,
         _shares(budgets),
         goals=("scores", "order") if goal == "both" else (goal,),
-        prices=None if price is None else Prices(**quotes([price], None, None, None, *names)),
+        prices=None if price is None else _quoted(quotes([price], None, None, None, *names)),
         level=level,
         likelihood=likelihood,
         bounds=bounds_of(bounds),
@@ -395,6 +394,13 @@ def _shares(text: str) -> tuple[float, ...]:
             raise ParameterError(f"budgets must be shares such as 5%,10%, got {word!r}") from None
         found.append(number / 100 if percent else number)
     return tuple(found)
+
+
+def _quoted(quotes: dict[str, Any] | None) -> Any:
+    """Return the prices of every cell."""
+    from entrywise.queries import Prices
+
+    return Prices(**(quotes or {}))
 
 
 def _draw(path: Path, board: Any, names: list[str]) -> None:

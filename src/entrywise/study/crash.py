@@ -148,17 +148,17 @@ def torture(
                     break
                 k = chance.randrange(workers)
                 what = chance.choice(list(strikes))
-                if done < kills and crew[k].is_alive():
+                at_work = len(list(Path(folder).iterdir())) == workers
+                if at_work and done < kills and crew[k].is_alive():
                     if strike is not None:
-                        if len(list(Path(folder).iterdir())) < workers:
-                            continue  # not all of them are at work
                         strike()
                         killed += 1
                     elif what == "kill":
                         os.kill(crew[k].pid, signal.SIGKILL)
                         killed += 1
                     elif what == "correct":
-                        _correct(study, subject, chance)
+                        if not _correct(study, subject, chance):
+                            continue
                     elif not extended:
                         with contextlib.suppress(EntrywiseError):
                             subject.extend(study)
@@ -193,14 +193,15 @@ def torture(
     )
 
 
-def _correct(study: Study, subject: Subject, chance: random.Random) -> None:
-    """Make an answer wrong, and right again: an epoch each."""
+def _correct(study: Study, subject: Subject, chance: random.Random) -> bool:
+    """Make an answer wrong, and right again, an epoch each; tell whether there was one."""
     told = [line for line in study.log() if line["what"] == "told"]
     if told:
         line = chance.choice(told)
         for value in (subject.truth.wrong(line["value"]), line["value"]):
             with contextlib.suppress(EntrywiseError):  # kept, but the plan may not believe it
                 study.amend(line["id"], value)
+    return bool(told)
 
 
 def _outcome(

@@ -138,7 +138,7 @@ def registered(name: str, seed: int) -> Subject:
     """Return a study of a method's small example."""
     (method,) = (m for m in METHODS if m.name == name and m.room == "active")
     params = {k: v for k, v in method.example.items() if k != "rng"}
-    options = {k: params.pop(k) for k in ("budget", "prices") if k in params}
+    options: dict[str, Any] = {k: params.pop(k) for k in ("budget", "prices") if k in params}
     options |= {"params": params, "seed": seed}
     oracle = getattr(gallery, method.problem)(seed)
     streaming = method.kind == "streaming"
