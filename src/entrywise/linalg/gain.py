@@ -240,7 +240,9 @@ class Gains:
                 gain, variance = np.empty((2, len(rows), len(self.V)), np.float32)
             np.matmul(var_left[rows], var_right, out=variance)
             np.matmul(gain_left[rows], gain_right, out=gain)
-            noise = self._noise(rows, np.asarray(unit * variance, np.float64))
+            noise: float | Array = self.s2
+            if self.logits is not None:
+                noise = self._noise(rows, np.asarray(unit * variance, np.float64))
             variance += np.asarray(noise / unit, np.float32)
             gain /= variance
             yield rows, gain, noise
