@@ -178,7 +178,7 @@ class Gains:
         if logits is None:
             return self.s2
         mean = self.U[i, :-1] @ self.V[j, :-1] + logits.row[i] + logits.col[j]
-        return 1.0 / float(logistic_slope(mean, np.float64(variance)))
+        return 1.0 / float(logistic_slope(np.asarray(mean), np.asarray(variance)))
 
     def _variance_halves(self) -> tuple[Array, Array]:
         """Return (c, d): the variances of all cells, or of their logits, are ``c @ d``."""
@@ -240,7 +240,9 @@ class Gains:
                 gain, variance = np.empty((2, len(rows), len(self.V)), np.float32)
             np.matmul(var_left[rows], var_right, out=variance)
             np.matmul(gain_left[rows], gain_right, out=gain)
-            noise = self._noise(rows, unit * variance)
+            noise: float | Array = self.s2
+            if self.logits is not None:
+                noise = self._noise(rows, np.asarray(unit * variance, np.float64))
             variance += np.asarray(noise / unit, np.float32)
             gain /= variance
             yield rows, gain, noise
