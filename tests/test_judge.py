@@ -7,13 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import entrywise as ew
+from entrywise.active import row_scores
 from entrywise.active.cells.instruments import Residuals, choose, needed, split
-from entrywise.apply.leaderboard import judged, prediction_powered
+from entrywise.apply.leaderboard import Bought, judged, prediction_powered, scores
 from entrywise.apply.leaderboard.bias import holm
 from entrywise.apply.leaderboard.judge_fit import Judge, fit_with_judges, row_slopes
+from entrywise.checks import plans
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.linalg.crossed_effects import Components, generalised_least_squares
 from entrywise.observations import Observations
+from entrywise.oracles import MatrixOracle
 
 
 def board(seed: int, m: int = 24, n: int = 90, rank: int = 2):
@@ -320,3 +324,161 @@ def test_prediction_powered_against_its_formula():
             )
     pooled = prediction_powered(seen, said, tuning="pooled")
     assert len(np.unique(pooled.power)) == 1
+
+
+# buying
+
+
+class Instruments:
+    """Answers of several instruments, each from its own table."""
+
+    def __init__(self, **tables) -> None:
+        self.tables = tables
+        self.asked = dict.fromkeys(tables, 0)
+
+    def __call__(self, batch):
+        self.asked[batch.mode] += len(batch)
+        return self.tables[batch.mode][batch.rows, batch.cols]
+
+
+def buying(A, X, budget=None, price=0.05, seed=0, **extra):
+    plan = row_scores(
+        A.shape,
+        ew.Prices(judge=price, human=1.0),
+        budget=0.12 * A.size if budget is None else budget,
+        target="human",
+        rng=seed,
+        **extra,
+    )
+    run = ew.Run(plan)
+    oracle = Instruments(human=A, judge=X)
+    return run, ew.play(run, oracle), oracle
+
+
+def test_a_good_judge_is_bought_and_a_useless_one_refused():
+    A, rng = board(0, m=30, n=120)
+    run, found, oracle = buying(A, soft(A, rng))
+    told = found.report["judges"]["judge"]
+    assert told["kept"]
+    assert told["rho"] > told["needed"]
+    assert oracle.asked["judge"] > 3 * oracle.asked["human"]
+    assert found.cost <= 0.12 * A.size
+    assert found.cost > 0.98 * 0.12 * A.size
+    bought = Bought.from_run(run)
+    judged_cells = set(zip(bought.judges["judge"].rows, bought.judges["judge"].cols, strict=True))
+    assert set(zip(bought.rows, bought.cols, strict=True)) <= judged_cells
+    _, refused, oracle = buying(A, rng.normal(size=A.shape))
+    told = refused.report["judges"]["judge"]
+    assert not told["kept"]
+    assert oracle.asked["judge"] <= 0.25 * oracle.asked["human"]
+
+
+def test_buying_with_a_judge_has_a_smaller_error():
+    ratios = []
+    for seed in range(4):
+        A, rng = board(seed, m=30, n=120)
+        run, _, _ = buying(A, soft(A, rng), price=0.02, seed=seed)
+        alone = ew.Run(row_scores(A.shape, budget=0.12 * A.size, rng=seed))
+        fit = ew.play(alone, MatrixOracle(A))
+        ours, plain = judged(Bought.from_run(run)), scores(fit, Bought.from_run(alone))
+        ratios.append(error(ours.mean, A) / error(plain.mean, A))
+    assert np.exp(np.mean(np.log(ratios))) < 0.85
+
+
+def test_two_judges_of_which_one_is_good():
+    A, rng = board(1, m=30, n=120)
+    plan = row_scores(
+        A.shape,
+        ew.Prices(good=0.05, bad=0.05, human=1.0),
+        budget=0.15 * A.size,
+        target="human",
+        rng=0,
+    )
+    oracle = Instruments(human=A, good=soft(A, rng), bad=rng.normal(size=A.shape))
+    found = ew.play(plan, oracle)
+    told = found.report["judges"]
+    assert told["good"]["kept"]
+    assert not told["bad"]["kept"]
+    assert oracle.asked["good"] > 2 * oracle.asked["bad"]
+
+
+def test_what_judges_said_before_is_free_and_history_needs_no_pilot():
+    A, rng = board(2, m=30, n=60)
+    X = soft(A, rng)
+    old = np.arange(25)
+    known = {
+        "human": Observations.from_dense(np.where(np.arange(30)[:, None] < 25, A, np.nan)),
+        "judge": Observations.from_dense(np.where(np.arange(30)[:, None] < 25, X, np.nan)),
+    }
+    plan = row_scores(A.shape, ew.Prices(judge=0.02, human=1.0), budget=60.0, target="human", rng=0)
+    run = ew.Run(plan, known=known)
+    oracle = Instruments(human=A, judge=X)
+    found = ew.play(run, oracle)
+    assert not np.isin(run.facts.rows, old).any()
+    assert "pilot" not in run.facts.arm.tolist()
+    assert found.report["judges"]["judge"]["kept"]
+    assert oracle.asked["judge"] == 5 * 60
+    board_ = judged(Bought.from_run(run))
+    np.testing.assert_allclose(board_.mean[old], A[old].mean(axis=1))
+    assert np.all(board_.deviation[25:] > 0)
+
+
+def test_judge_known_everywhere_costs_nothing():
+    A, rng = board(3, m=20, n=60)
+    plan = row_scores(A.shape, ew.Prices(judge=0.1, human=1.0), budget=120.0, target="human", rng=0)
+    oracle = Instruments(human=A)
+    found = ew.play(plan, oracle, known={"judge": Observations.from_dense(soft(A, rng))})
+    assert oracle.asked["human"] == 120
+    assert found.cost == 120
+
+
+@pytest.mark.parametrize("law", plans.LAWS, ids=lambda law: law.__name__)
+def test_the_plan_with_judges_keeps_the_laws(law):
+    A, rng = board(4, m=14, n=12)
+    X = soft(A, rng)
+    plan = row_scores(A.shape, ew.Prices(judge=0.1, human=1.0), budget=70.0, target="human", rng=0)
+    law(plan, lambda seed: Instruments(human=A, judge=X))
+
+
+def test_failed_answers_and_lines_left_out():
+    A, rng = board(5, m=12, n=30)
+    X = soft(A, rng)
+    plan = row_scores(A.shape, ew.Prices(judge=0.1, human=1.0), budget=100.0, target="human", rng=0)
+    run = ew.Run(plan)
+    while (batch := run.ask()) is not None and len(batch):
+        answers = (A if batch.mode == "human" else X)[batch.rows, batch.cols]
+        run.tell([None if rng.random() < 0.1 else x for x in answers])
+    assert run.finished
+    assert run.ledger.spent <= 100
+    assert np.isfinite(judged(Bought.from_run(run)).mean).all()
+
+
+def test_what_the_plan_with_judges_refuses():
+    with pytest.raises(ParameterError, match="needs prices"):
+        row_scores((3, 4), budget=5, target="human")
+    with pytest.raises(ParameterError, match="goal scores"):
+        row_scores((3, 4), ew.Prices(human=1), budget=5, target="human", goal="order")
+    with pytest.raises(ParameterError, match="one price"):
+        row_scores((3, 4), ew.Prices(human=np.arange(1.0, 5.0)), budget=5, target="human")
+
+
+def test_a_study_with_two_instruments(tmp_path):
+    A, rng = board(6, m=10, n=30)
+    tables = {"human": A, "judge": soft(A, rng)}
+    study = ew.Study.create(
+        str(tmp_path / "s.db"),
+        "board",
+        plan="row-scores",
+        params={"shape": [10, 30], "target": "human"},
+        prices=ew.Prices(judge=0.05, human=1.0),
+        budget=80.0,
+        seed=1,
+    )
+    while todo := study.ask(40):
+        study.tell([(q.id, tables[q.mode][q.index]) for q in todo])
+    assert study.finished
+    study.verify()
+    bought = Bought.from_log((10, 30), study.log(), study.labels.index, target="human")
+    assert set(bought.judges) == {"judge"}
+    assert np.isfinite(judged(bought).mean).all()
+    assert study.status()["spent"] <= 80

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entrywise.active.cells.left_out import FOLDS, folds_within_rows, left_out_residuals
 from entrywise.linalg.crossed_effects import Components, generalised_least_squares
@@ -89,6 +90,11 @@ class Judge:
         if self.left.shape[1]:
             said += weights[2] * (self.left[rows] @ self.right.T)
         return said, weights[3] * self.rest[rows].toarray()
+
+    def asked(self, rows: Indices, cols: Indices) -> NDArray[np.bool_]:
+        """Tell of which cells the judge was asked, shape (t,)."""
+        n = self.seen.shape[1]
+        return np.isin(rows * n + cols, self.seen.rows * n + self.seen.cols)
 
     @cached_property
     def counts(self) -> Indices:

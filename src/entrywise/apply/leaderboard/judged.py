@@ -162,13 +162,15 @@ def _errors(fit: JudgeFit, residual: Array, there: Mask) -> tuple[Array, Array]:
     cells = np.maximum(there.sum(axis=1), 1)
     rows = fit.dear.rows
     deviation, freedom = equal_chances(rows, residual, cells)
+    counts = np.bincount(rows, minlength=len(cells))
     doubt = np.zeros(len(cells))  # of what the judges would say where they were not asked
     for judge, weights in zip(fit.judges, fit.weights, strict=True):
         rest = 1.0 / np.maximum(judge.counts, 1) - 1.0 / cells
         if weights[3] != 0 and np.any(rest > 0):
+            both = np.bincount(rows[judge.asked(rows, fit.dear.cols)], minlength=len(cells))
             root = np.sqrt(judge.rest_variance * np.maximum(rest, 0.0))
-            doubt += abs(float(weights[3])) * root
-    counts = np.bincount(rows, minlength=len(cells))
+            # dear cells that the judge was not asked have all of it in their own residuals
+            doubt += abs(float(weights[3])) * root * both / np.maximum(counts, 1)
     deviation = np.where(counts >= cells, 0.0, np.sqrt(deviation**2 + doubt**2))
     empty = counts == 0  # all that is known of such a row is how far judges are off elsewhere
     learned = components(fit.low_rank)
