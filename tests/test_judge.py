@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import entrywise as ew
 from entrywise.active import row_scores
@@ -14,7 +19,8 @@ from entrywise.apply.leaderboard import Bought, judged, prediction_powered, scor
 from entrywise.apply.leaderboard.bias import holm
 from entrywise.apply.leaderboard.judge_fit import Judge, fit_with_judges, row_slopes
 from entrywise.checks import plans
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.cli.app import app
+from entrywise.exceptions import DataError, ParameterError, TellError
 from entrywise.linalg.crossed_effects import Components, generalised_least_squares
 from entrywise.observations import Observations
 from entrywise.oracles import MatrixOracle
@@ -477,8 +483,103 @@ def test_a_study_with_two_instruments(tmp_path):
     while todo := study.ask(40):
         study.tell([(q.id, tables[q.mode][q.index]) for q in todo])
     assert study.finished
-    study.verify()
+    study.check()
     bought = Bought.from_log((10, 30), study.log(), study.labels.index, target="human")
     assert set(bought.judges) == {"judge"}
     assert np.isfinite(judged(bought).mean).all()
     assert study.status()["spent"] <= 80
+
+
+def test_answers_of_several_instruments_are_told_by_id(tmp_path):
+    study = ew.Study.create(
+        str(tmp_path / "s.db"),
+        "board",
+        plan="row-scores",
+        params={"shape": [4, 6], "target": "human"},
+        prices=ew.Prices(judge=0.1, human=1.0),
+        budget=15.0,
+        seed=1,
+        known={"judge": Observations.from_dense(np.eye(4, 6))},
+    )
+    first = study.ask(1)[0]
+    assert first.mode == "human"
+    with pytest.raises(TellError, match="by id"):
+        study.tell([(*first.index, 1.0)])
+    study.tell([(first.id, 1.0)])
+    assert study.add({"human": Observations.from_triplets([3], [5], [0.5], (4, 6))}) == 1
+
+
+# the command
+
+
+def write(path, A, rows, cols) -> str:
+    lines = ["model,task,score"]
+    for i, j in zip(*np.nonzero(~np.isnan(A)), strict=True):
+        lines.append(f"{rows[i]},{cols[j]},{A[i, j]:.6f}")
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def command(*words):
+    """Run the command in this process; return what it printed on both ways."""
+    found = CliRunner().invoke(app, [str(word) for word in words])
+    if found.exception is not None:
+        raise found.exception
+    return found.stdout, found.stderr
+
+
+def test_report_of_tables_with_a_judge(tmp_path):
+    A, rng = board(0, m=12, n=40)
+    rows, cols = [f"m{i}" for i in range(12)], [f"t{j}" for j in range(40)]
+    X = 0.6 * A + 0.3 * rng.normal(size=A.shape)
+    X[4] += 1.0
+    dear = write(tmp_path / "dear.csv", some(A, 12, rng), rows, cols)
+    cheap = write(tmp_path / "judge.csv", X, rows, cols)
+    report = ("leaderboard", "report", dear, "--judge")
+    out, err = command(*report, f"gpt={cheap}", "--format", "json")
+    lines = {line["model"]: line for line in json.loads(out)}
+    assert set(lines) == set(rows)
+    one = lines["m0"]
+    assert one["high"] - one["low"] < one["alone_high"] - one["alone_low"]
+    assert "gpt: rho" in err
+    assert "favours m4 by" in err
+    groups = tmp_path / "groups.csv"
+    groups.write_text("task,group\n" + "".join(f"t{j},g{j % 2}\n" for j in range(40)))
+    out, err = command(*report, cheap, "--bias", "--groups", groups, "--format", "csv")
+    assert out.splitlines()[0].startswith("judge,model,offset,low,high,slope")
+    assert "judge on g0: offset" in err
+
+
+def test_a_leaderboard_with_instruments_from_the_command(tmp_path):
+    A, rng = board(1, m=8, n=30)
+    tables = {"human": A, "judge": soft(A, rng)}
+    names = {"rows": [f"m{i}" for i in range(8)], "cols": [f"t{j}" for j in range(30)]}
+    for side, labels in names.items():
+        (tmp_path / f"{side}.csv").write_text("name\n" + "\n".join(labels) + "\n")
+    database = tmp_path / "s.db"
+    files = ("--rows", tmp_path / "rows.csv", "--cols", tmp_path / "cols.csv", "--budget", 70)
+    instruments = ("--instrument", "judge:0.05", "--instrument", "human:1", "--target", "human")
+    command("leaderboard", "create", database, *files, "--seed", 1, *instruments)
+    study = ew.Study.open(str(database), "leaderboard")
+    while todo := study.ask(200):
+        study.tell([(q.id, tables[q.mode][q.index]) for q in todo])
+    out, err = command("leaderboard", "report", database, "--format", "csv")
+    assert len(out.splitlines()) == 9
+    assert "judge: rho" in err
+    assert "it would have to exceed 0.43" in err
+    for bad in (("--target", "human"), ("--instrument", "judge", "--target", "human")):
+        with pytest.raises(ParameterError, match="instrument"):
+            command("leaderboard", "create", tmp_path / "t.db", *files, *bad)
+
+
+def test_the_benchmark_in_short(monkeypatch):
+    """The quick form of benchmarks/judge.py, on synthetic boards."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent.parent / "benchmarks"))
+    bench = importlib.import_module("judge")
+    bars, seeds = bench.Bars(), range(8000, 8004)
+    bench.known(bars, ["synthetic"], ("soft", "useless", "perfect"), (0.1,), seeds)
+    bench.bias(bars, ["synthetic"], seeds)
+    bench.invariant(bars, ["synthetic"], seeds)
+    # four seeds are too few for a mean of coverages
+    missed = [row for row in bars.rows if row[3] == "MISSED" and "mean over cases" not in row[0]]
+    assert not missed

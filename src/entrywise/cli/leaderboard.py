@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from entrywise.cli._judged import named_file, report_judged
 from entrywise.cli._shared import Format, FormatOption, emit, say
 
 leaderboard = typer.Typer(
@@ -49,6 +50,15 @@ def create(
             help="scores (row means), order (who is better), best (the best row) or all (every cell)."
         ),
     ] = "scores",
+    instrument: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An instrument and its price a cell, such as judge:0.02; may be repeated."
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The instrument whose answers count; the others are judges.")
+    ] = None,
     price: PriceFile = None,
     rank: Annotated[
         int | None, typer.Option(help="Components of the fit; chosen when left out.")
@@ -63,11 +73,16 @@ def create(
         int | None, typer.Option(help="Seed; drawn and recorded when left out.")
     ] = None,
     known: Annotated[
-        str | None, typer.Option(help="CSV of cells known beforehand: row, col, value.")
+        list[str] | None,
+        typer.Option(
+            help="CSV of cells known beforehand: row, col, value; of a judge as judge=FILE."
+        ),
     ] = None,
     name: Name = "leaderboard",
 ) -> None:
     """Start a leaderboard; then use `entrywise study ask` and `tell` on it, from as many machines as you like.
+
+    With --instrument and --target cheap judges are asked beside the instrument that counts, as far as they are worth it.
 
     Example: entrywise leaderboard create scores.db --rows models.csv --cols tasks.csv --budget 500 --goal order
     """
@@ -83,6 +98,11 @@ def create(
         params["rank"] = min(rank, len(models), len(tasks))
     if goal == "all":
         params["reserve"] = reserve
+    prices = _instruments(instrument, target, goal, price)
+    if target is not None:
+        params["target"] = target
+    elif price is not None:
+        prices = _prices(price, models, tasks)
     study = Study.create(
         database,
         name,
@@ -90,8 +110,8 @@ def create(
         params=params,
         seed=seed,
         budget=budget,
-        prices=None if price is None else _prices(price, models, tasks),
-        known=None if known is None else _cells(known, models, tasks, "value"),
+        prices=prices,
+        known=_known(known or [], target, models, tasks),
         rows=models,
         cols=tasks,
     )
@@ -141,6 +161,19 @@ def report(
     bounds: Annotated[
         str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
     ] = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a cheap judge said of cells: a table, or name=FILE; may be repeated."
+        ),
+    ] = None,
+    bias: Annotated[
+        bool, typer.Option(help="With judges: print their bias by row instead of the scores.")
+    ] = False,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="With judges: CSV of column, group, for the bias by group (on stderr)."),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Write a picture of the scores here (PNG).")
     ] = None,
@@ -156,6 +189,26 @@ def report(
         fit, bought, names, prices, words = _of_study(source, name)
     else:
         fit, bought, names, prices, words = _of_table(source)
+    if judge or bought.judges:
+        told = report_judged(
+            source,
+            judge or [],
+            bought,
+            names,
+            prices,
+            level=level,
+            promise=promise,
+            bounds=_pair(bounds),
+            groups=groups,
+            bias=bias,
+            format=format,
+        )
+        for line in (*words, *told.words):
+            say(line)
+        if plot is not None:
+            _draw(plot, told.board, list(told.names))
+            say(f"picture: {plot.resolve()}")
+        return
     board = scores(fit, bought, level, prices, bounds=_pair(bounds), promise=promise)  # type: ignore[arg-type]
     _print(board, names, level, format)
     say(verdict(board, bought, names, prices))
@@ -229,6 +282,44 @@ def rehearse(
     say(told.advice)
 
 
+def _instruments(words: list[str] | None, target: str | None, goal: str, price: str | None) -> Any:
+    """Return the prices of instruments, or refuse them."""
+    from entrywise.exceptions import ParameterError
+    from entrywise.queries import Prices
+
+    if not words and target is None:
+        return None
+    if not words or target is None:
+        raise ParameterError("--instrument and --target go together; give both or neither")
+    if goal != "scores" or price is not None:
+        raise ParameterError(
+            "instruments are for goal scores, each with one price, without --price"
+        )
+    found: dict[str, float] = {}
+    for word in words:
+        name, _, cost = word.rpartition(":")
+        try:
+            found[name] = float(cost)
+        except ValueError:
+            raise ParameterError(f"--instrument must be name:price, got {word!r}") from None
+        if not name.isidentifier():
+            raise ParameterError(f"an instrument must be one word, got {name!r} in {word!r}")
+    if target not in found:
+        raise ParameterError(f"target must be one of {', '.join(found)}, got {target!r}")
+    return Prices(**{"entry": None, **found})
+
+
+def _known(
+    words: list[str], target: str | None, models: list[str], tasks: list[str]
+) -> dict[str, Any] | None:
+    """Return cells known beforehand by instrument."""
+    found = {}
+    for word in words:
+        name, path = named_file(word, target or "entry")
+        found[name] = _cells(path, models, tasks, "value")
+    return found or None
+
+
 def _print(board: Any, names: list[str], level: float, format: Format) -> None:
     """Print a line a row, the best first; places as a range on the terminal."""
     columns = [
@@ -271,7 +362,13 @@ def _of_study(database: str, name: str) -> tuple[Any, Any, list[str], Any, list[
         )
     m, n = (int(x) for x in now["params"]["shape"])
     available = now["params"].get("available")
-    bought = Bought.from_log((m, n), study.log(), study.labels.index, available=available)
+    bought = Bought.from_log(
+        (m, n),
+        study.log(),
+        study.labels.index,
+        available=available,
+        target=now["params"].get("target"),
+    )
     fit = study.result()
     names = [str(study.labels.row(i)) for i in range(m)]
     share = len(bought) / (m * n)

@@ -20,10 +20,10 @@ from entrywise.exceptions import (
     StoreError,
     TellError,
 )
-from entrywise.observations import Observations
 from entrywise.oracles import Oracle
 from entrywise.queries import Plan, Prices
 from entrywise.results import Certificate, Result
+from entrywise.run import Known
 from entrywise.study import changes, plans, status
 from entrywise.study.entries import Asked, Labels, parse
 from entrywise.study.records import ANY, Blaming, Filter, Key, Leased, Record, Told, Workers
@@ -89,7 +89,7 @@ class Study:
         seed: int | None = None,
         budget: float | None = None,
         prices: Prices | Mapping[str, Any] | None = None,
-        known: Observations | None = None,
+        known: Known | None = None,
         rows: Sequence[str] | None = None,
         cols: Sequence[str] | None = None,
         currency: str | None = None,
@@ -111,7 +111,7 @@ class Study:
         budget, prices : optional
             Given to the plan where it takes them; the ledger keeps to them in any case.
         known : Observations, optional
-            Entries known beforehand: used, and free.
+            Entries known beforehand: used, and free. A mapping where several instruments said them.
         rows, cols : sequence of str, optional
             Labels; they set the size. Those of rows name both axes of a symmetric plan.
         currency : str, optional
@@ -480,7 +480,7 @@ class Study:
         changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices)
         self._advance_after("the change is")
 
-    def add(self, known: Observations) -> int:
+    def add(self, known: Known) -> int:
         """Add entries that somebody measured anyway, as known: used, and free; return how many."""
         count = changes.add(self.store, self.name, self._labels(self._look()), known)
         self._advance_after("the entries are")

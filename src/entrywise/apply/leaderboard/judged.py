@@ -50,7 +50,10 @@ class Judged(Scores):
     @property
     def words(self) -> tuple[str, ...]:
         """What the judges are worth and whom they favour, a sentence each."""
-        names = self.row_labels or tuple(str(i) for i in range(len(self.mean)))
+        return self.words_for(self.row_labels or tuple(str(i) for i in range(len(self.mean))))
+
+    def words_for(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Say the same, rows called by these names."""
         narrower = 1.0 - float(
             np.mean(self.high - self.low) / np.mean(self.alone.high - self.alone.low)
         )
