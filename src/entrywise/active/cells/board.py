@@ -12,6 +12,7 @@ from entrywise.active.cells.designs import (
     allocation,
     chances,
     greedy_columns,
+    new_columns,
     new_rows,
     row_deviations,
     spread,
@@ -36,6 +37,7 @@ class Board:
     available: Mask
     taken: Mask
     new: Mask | None
+    new_cols: Mask | None
     seen: Observations
     situation: Situation
     mode: str = "entry"
@@ -69,8 +71,8 @@ class Board:
         seen = Observations.from_triplets(
             told.rows, told.cols, told.values, shape, duplicates="mean"
         )
-        new = new_rows(known, available)
-        return cls(shape, price, available, taken, new, seen, now, mode)
+        new, new_cols = new_rows(known, available), new_columns(known, available)
+        return cls(shape, price, available, taken, new, new_cols, seen, now, mode)
 
     @property
     def before(self) -> Mask:
@@ -127,19 +129,29 @@ class Board:
 
     def _spread(self, common: int) -> Indices:
         """Return cells that bring every row to its share of the money."""
-        price = self.price[:, 0]
         in_core = np.zeros(self.shape[1], bool)
         in_core[column_order(self.situation.seed, len(in_core))[:common]] = True
-        have = self.taken.sum(axis=1)
         core = (self.taken & in_core).sum(axis=1)
-        equal = (self.money - float(price @ core)) / float(price.sum())
+        return self._spread_over(np.ones(self.shape[1], bool), core)
+
+    def over_new_columns(self) -> Indices:
+        """Return cells of new columns that bring every row to its share of the money."""
+        assert self.new_cols is not None
+        return self._spread_over(self.new_cols, np.zeros(self.shape[0], np.int64))
+
+    def _spread_over(self, columns: Mask, core: Indices) -> Indices:
+        """Return cells of some columns; of each row `core` cells are there already, a share of the rest is sure."""
+        price, taken, still = self.price[:, 0], self.taken & columns, self.open & columns
+        have = taken.sum(axis=1)
+        money = self.left + float(price @ have)
+        equal = (money - float(price @ core)) / float(price.sum())
         least = np.maximum(core + LEAST_SHARE * max(equal, 0.0), have)
         target = allocation(
             row_deviations(self.seen) if len(self.seen) else np.ones(len(have)),
             price,
             least=least,
-            most=have + self.open.sum(axis=1),
-            money=self.money,
+            most=have + still.sum(axis=1),
+            money=money,
         )
         missing = np.maximum(target - have, 0)
         if len(
@@ -147,7 +159,7 @@ class Board:
         ):  # answers are still to come: one cell a row, then look again
             missing = np.minimum(missing, 1)
         rng = np.random.default_rng([self.situation.seed, 2, self.situation.step])
-        return spread(missing, self.taken, self.open, rng)
+        return spread(missing, self.taken, still, rng)
 
     def by_price(self) -> Indices:
         """Return open cells in the order in which independent draws by price take them."""

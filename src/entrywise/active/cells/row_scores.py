@@ -49,6 +49,8 @@ def row_scores(
 
     **New rows.** With at least 20 rows known beforehand for at least half of their cells, money goes to the other
     rows only, and to the columns that lower the variance of their means most per price, under a fit of what is known.
+    **New columns.** With at least 20 columns known for at least half of their cells, rows need no common columns to be
+    placed: the money is spread over the others, rows in Neyman's proportion, columns alike.
 
     **Judges.** With a `target`, scores are wanted of that instrument, and every other mode of `prices` is a judge: cheaper,
     and possibly biased. A pilot of a fifth of the money asks all of them the same cells; what is learned of each
@@ -108,6 +110,8 @@ def row_scores(
         cells, arm = board.columns(np.inf), "order"
     elif board.new is not None:
         cells, arm = board.against_history(rank), "new row"
+    elif board.new_cols is not None and board.priced_by_row:
+        cells, arm = board.over_new_columns(), "new column"
     elif board.priced_by_row:
         cells, arm = board.core_and_spread(core)
     else:
