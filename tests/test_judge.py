@@ -376,7 +376,8 @@ def test_a_good_judge_is_bought_and_a_useless_one_refused():
     _, refused, oracle = buying(A, rng.normal(size=A.shape))
     told = refused.report["judges"]["judge"]
     assert not told["kept"]
-    assert oracle.asked["judge"] <= 0.25 * oracle.asked["human"]
+    assert oracle.asked["judge"] == 5 * 30  # the pilot, and nothing else
+    assert oracle.asked["human"] == int(0.12 * A.size - 0.05 * 150)
 
 
 def test_buying_with_a_judge_has_a_smaller_error():
