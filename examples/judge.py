@@ -59,12 +59,15 @@ def run():
         budgets, errors[:, 1], "s--", color=plot.COLOURS["rival"], label="human verdicts alone"
     )
     axes.set(xscale="log", yscale="log", xlabel="money", ylabel="error of the scores")
+    axes.minorticks_off()
+    axes.set_xticks(budgets, [f"{budget:.0f}" for budget in budgets])
+    axes.set_yticks([0.01, 0.02, 0.04], [".01", ".02", ".04"])
     axes.set_title("What a judge saves", loc="left")
     axes.legend(frameon=False)
 
     rows = found.bias["judge"].rows
     names = [f"model {i}" for i in range(len(human))]
-    drawn = plot.scores(rows.offset, rows.low, rows.high, names=names, tier=rows.surely + 1)
+    drawn = plot.scores(rows.offset, rows.low, rows.high, names=names, tier=rows.surely.astype(int))
     drawn.axvline(0.0, color=plot.COLOURS["truth"], linewidth=1)
     drawn.set_title("Whom the judge favours", loc="left")
     drawn.set_xlabel("offset of the judge, on its own scale")

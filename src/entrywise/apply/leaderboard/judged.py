@@ -54,12 +54,12 @@ class Judged(Scores):
 
     def words_for(self, names: Sequence[str]) -> tuple[str, ...]:
         """Say the same, rows called by these names."""
-        narrower = 1.0 - float(
-            np.mean(self.high - self.low) / np.mean(self.alone.high - self.alone.low)
-        )
+        width = [float(np.mean(x.high - x.low)) for x in (self, self.alone)]
+        change = width[0] / width[1] - 1.0 if width[1] > 0 else 0.0
+        compared = "wider" if change > 0 else "narrower"
         told = [f"{name}: {worth.words}" for name, worth in self.worth.items()]
         told += [f"{name} {bias.words(names)}" for name, bias in self.bias.items()]
-        return (*told, f"with judges intervals are {narrower:.0%} narrower than without")
+        return (*told, f"with judges intervals are {abs(change):.0%} {compared} than without")
 
 
 def judged(
