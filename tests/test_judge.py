@@ -24,6 +24,7 @@ from entrywise.exceptions import DataError, ParameterError, TellError
 from entrywise.linalg.crossed_effects import Components, generalised_least_squares
 from entrywise.observations import Observations
 from entrywise.oracles import MatrixOracle
+from entrywise.web.story import story
 
 
 def board(seed: int, m: int = 24, n: int = 90, rank: int = 2):
@@ -584,3 +585,23 @@ def test_the_benchmark_in_short(monkeypatch):
     # four seeds are too few for a mean of coverages
     missed = [row for row in bars.rows if row[3] == "MISSED" and "mean over cases" not in row[0]]
     assert not missed
+
+
+def test_the_page_scores_by_the_target(tmp_path):
+    A, rng = board(2, m=8, n=30)
+    tables = {"human": A, "judge": 50.0 + soft(A, rng)}  # a judge of another scale
+    study = ew.Study.create(
+        str(tmp_path / "s.db"),
+        "board",
+        plan="row-scores",
+        params={"shape": [8, 30], "target": "human"},
+        prices=ew.Prices(judge=0.05, human=1.0),
+        budget=70.0,
+        seed=1,
+    )
+    while todo := study.ask(200):
+        study.tell([(q.id, tables[q.mode][q.index]) for q in todo])
+    told = story(study)
+    assert not told.missing
+    assert error(told.board.mean, A) < 1.0
+    assert told.verdict
