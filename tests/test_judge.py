@@ -574,15 +574,16 @@ def test_a_leaderboard_with_instruments_from_the_command(tmp_path):
             command("leaderboard", "create", tmp_path / "t.db", *files, *bad)
 
 
+@pytest.mark.slow
 def test_the_benchmark_in_short(monkeypatch):
     """The quick form of benchmarks/judge.py, on synthetic boards."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent.parent / "benchmarks"))
     bench = importlib.import_module("judge")
-    bars, seeds = bench.Bars(), range(8000, 8004)
+    bars, seeds = bench.Bars(), range(8000, 8003)
     bench.known(bars, ["synthetic"], ("soft", "useless", "perfect"), (0.1,), seeds)
     bench.bias(bars, ["synthetic"], seeds)
-    bench.invariant(bars, ["synthetic"], seeds)
-    # four seeds are too few for a mean of coverages
+    bench.invariant(bars, ["synthetic"], seeds[:1])
+    # three seeds are too few for a mean of coverages
     missed = [row for row in bars.rows if row[3] == "MISSED" and "mean over cases" not in row[0]]
     assert not missed
 

@@ -193,8 +193,13 @@ def report(
     """
     from entrywise.answers import range_of
     from entrywise.apply.leaderboard import savings, scores, verdict
+    from entrywise.exceptions import ParameterError
 
     if _is_study(source):
+        if judge or groups:
+            raise ParameterError(
+                "--judge and --groups go with a table; a study knows its judges by its own answers"
+            )
         fit, bought, names, prices, words = _of_study(source, name)
     else:
         fit, bought, names, prices, words = _of_table(source)
