@@ -440,6 +440,7 @@ def test_judge_known_everywhere_costs_nothing():
     assert found.cost == 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", plans.LAWS, ids=lambda law: law.__name__)
 def test_the_plan_with_judges_keeps_the_laws(law):
     A, rng = board(4, m=14, n=12)
