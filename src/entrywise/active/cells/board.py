@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.designs import (
     LEAST_SHARE,
     Mask,
@@ -19,7 +20,6 @@ from entrywise.active.cells.designs import (
 )
 from entrywise.active.cells.reserve import column_order, uniform_of
 from entrywise.observations import Observations
-from entrywise.passive.low_rank import low_rank
 from entrywise.queries import Batch, Prices, Situation
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Array, Indices
@@ -40,6 +40,7 @@ class Board:
     new_cols: Mask | None
     seen: Observations
     situation: Situation
+    model: AnswerModel
     mode: str = "entry"
     held: float = 0.0
 
@@ -50,6 +51,7 @@ class Board:
         prices: Prices,
         allowed: Mask | None,
         now: Situation,
+        model: AnswerModel,
         mode: str | None = None,
     ) -> Board:
         """Return the board of an instrument; without a name, that of all answers there are."""
@@ -72,7 +74,7 @@ class Board:
             told.rows, told.cols, told.values, shape, duplicates="mean"
         )
         new, new_cols = new_rows(known, available), new_columns(known, available)
-        return cls(shape, price, available, taken, new, new_cols, seen, now, mode)
+        return cls(shape, price, available, taken, new, new_cols, seen, now, model, mode)
 
     @property
     def before(self) -> Mask:
@@ -177,7 +179,7 @@ class Board:
         assert self.new is not None
         fresh = np.flatnonzero(self.new)
         known = self.seen.take(np.flatnonzero(~self.new[self.seen.rows]))
-        fit = low_rank(known, rank)
+        fit = self.model.fit(known, rank)
         mine = self.taken & self.new[:, None]
         root = np.sqrt(
             self.price[fresh].mean(axis=1)
@@ -233,7 +235,7 @@ class Board:
         report = {"rule": "row-scores", "goal": goal, "bought": bought}
         if not len(self.seen):
             return LowRank(np.zeros((m, 0)), np.zeros((n, 0)), report=report)
-        fit = low_rank(self.seen, None if rank is None else min(rank, m, n))
+        fit = self.model.fit(self.seen, None if rank is None else min(rank, m, n))
         assumes = ("what was bought foretells itself as it foretells the rest",)
         checked = ("every row's cells were drawn at random, or replayed on known rows",)
         promise = Certificate("share of 90 % intervals of scores that cover", 0.9, assumes, checked)

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.board import Board
 from entrywise.active.cells.designs import Mask, spread
 from entrywise.active.cells.instruments import FEWEST, Residuals, Split, choose
@@ -51,6 +52,7 @@ class Bench:
         target: str,
         core: float,
         situation: Situation,
+        model: AnswerModel,
     ) -> Bench:
         """Return what a step looks at; refuse prices that name no target or differ within its rows."""
         if prices is None or target not in prices.modes:
@@ -58,13 +60,14 @@ class Bench:
                 f"target {target!r} needs prices of all instruments, such as Prices(judge=0.02, {target}=1)"
             )
         names = [mode for mode in prices.modes if mode != target and mode not in UNITS]
-        dear = Board.of(shape, prices, available, situation, target)
+        dear = Board.of(shape, prices, available, situation, model, target)
         if not dear.priced_by_row:
             raise ParameterError(
                 f"all cells of a row must have one price of {target!r} where there are judges; give prices by row"
             )
         judges = {
-            name: Board.of(shape, prices, available, situation, name) for name in sorted(names)
+            name: Board.of(shape, prices, available, situation, model, name)
+            for name in sorted(names)
         }
         if dear.new is not None:  # old rows are known: nothing more is bought of them
             open_ = dear.available & dear.new[:, None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.observations import Observations
-from entrywise.passive.low_rank import low_rank
 from entrywise.types import Array, Indices
 
 FOLDS = 5  # fits to learn a row's errors from; ten were no better
@@ -24,9 +24,14 @@ def folds_within_rows(rows: Indices, folds: int, rng: np.random.Generator) -> In
 
 
 def left_out_residuals(
-    seen: Observations, rank: int | None, folds: int = FOLDS, rng: int = 0
+    seen: Observations,
+    rank: int | None,
+    folds: int = FOLDS,
+    rng: int = 0,
+    likelihood: str = "gaussian",
 ) -> Array:
     """Return what each answer is off from a fit without it, cells left out by fifths of every row, shape (t,)."""
+    model = AnswerModel(likelihood)
     fold = folds_within_rows(seen.rows, folds, np.random.default_rng(rng))
     residual = np.zeros(len(seen))
     for f in range(folds):
@@ -34,6 +39,6 @@ def left_out_residuals(
         if not out.any() or out.all():
             residual[out] = seen.values[out] - seen.values.mean()
             continue
-        fit = low_rank(seen.take(np.flatnonzero(~out)), rank)
+        fit = model.fit(seen.take(np.flatnonzero(~out)), rank)
         residual[out] = seen.values[out] - fit.entries(seen.rows[out], seen.cols[out])
     return residual

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.board import Board
 from entrywise.active.cells.judges import Bench
 from entrywise.active.cells.purchase import see_purchase
@@ -34,6 +35,10 @@ def row_scores(
     core: float = 0.5,
     rank: int | None = None,
     available: Any = None,
+    likelihood: Literal["gaussian", "binary", "auto"] = "gaussian",
+    bounds: tuple[float, float] | None = None,
+    row_features: Any = None,
+    col_features: Any = None,
     rng: Seed = None,
     situation: Situation,
 ) -> Batch | LowRank:
@@ -73,6 +78,8 @@ def row_scores(
         Components of the fit; None lets the fit choose.
     available : array of bool of shape (m, n), optional
         Which cells may be bought at all; the score of a row is its mean over these.
+    likelihood, bounds, row_features, col_features
+        As in :func:`~entrywise.active.most_informative`.
 
     Returns
     -------
@@ -98,12 +105,13 @@ def row_scores(
     if not 0 <= core <= 1:
         raise ParameterError(f"core must be in 0..1, got {core}")
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    model = AnswerModel.of(state.shape, likelihood, bounds, row_features, col_features)
     if target is not None:
         if goal != "scores":
             raise ParameterError(f"a target is for goal scores, got goal {goal!r}")
-        bench = Bench.of(state.shape, prices, state.available, target, core, situation)
+        bench = Bench.of(state.shape, prices, state.available, target, core, situation, model)
         return bench.step(rank)
-    board = Board.of(state.shape, state.prices, state.available, situation)
+    board = Board.of(state.shape, state.prices, state.available, situation, model)
     if not board.can_buy:
         cells, arm = np.zeros(0, np.int64), ""
     elif goal == "order":

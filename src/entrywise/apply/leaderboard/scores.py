@@ -7,6 +7,7 @@ the errors to the predictions; the scores themselves are the fit's, whose errors
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -20,6 +21,7 @@ from entrywise.apply.leaderboard.bought import Bought
 from entrywise.apply.leaderboard.new_rows import against_history
 from entrywise.apply.leaderboard.order import Differences, Order, Promise, order, paired, unpaired
 from entrywise.exceptions import ParameterError
+from entrywise.frames import make_frame, named_lines
 from entrywise.linalg.shrinkage import shrunk_variances
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
@@ -83,6 +85,14 @@ class Scores:
             for i in self.order
         ]
         return fragments.table(("row", "score", "low", "high", "place"), lines)
+
+    def to_frame(self, rows: Sequence[str] | None = None, backend: str = "polars") -> Any:
+        """Return the board as a frame (polars, pandas or pyarrow), best first; `rows` are the names of the rows."""
+        at = self.order
+        columns: dict[str, Any] = {"row": named_lines(rows, at), "score": self.mean[at]}
+        for name in ("low", "high", "tier", "best_place", "worst_place", "cells", "spent"):
+            columns[name] = getattr(self, name)[at]
+        return make_frame(columns, backend)
 
     @property
     def tier(self) -> Indices:
@@ -279,7 +289,8 @@ def _intervals(
     how = "every cell is known"
     if old.any():
         how = "errors on cells left out by fifths"
-        residual = left_out_residuals(seen, fit.rank, rng=rng)
+        likelihood = "binary" if fit.is_binary else "gaussian"
+        residual = left_out_residuals(seen, fit.rank, rng=rng, likelihood=likelihood)
         fresh = np.unique(bought.cols[bought.arms == "new column"])
         if len(fresh):
             found = _by_strata(seen, residual, there, fresh)
