@@ -404,7 +404,8 @@ class _Search:
     def _difference(self, one: Array, two: Array, level: float) -> tuple[float, float]:
         """Return an interval for the mean of one less that of another, each given as (sum, count)."""
         if self.state.noise is None:
-            return coin_difference(tuple(one), tuple(two), level)
+            first, second = ((float(x[0]), float(x[1])) for x in (one, two))
+            return coin_difference(first, second, level)
         from scipy.special import ndtri
 
         middle = one[0] / one[1] - two[0] / two[1]

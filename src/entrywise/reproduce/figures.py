@@ -91,10 +91,12 @@ class Work:
         self._repeats, self._kept, self._bar = repeats, kept, bar
         self._pieces: dict[str, Any] = {}
         self._saved = time.monotonic()
+        self._begun, self._before = time.process_time(), 0.0
         if kept is not None and kept.exists():
             stored = json.loads(kept.read_text(encoding="utf-8"))
             if stored.get("of") == self._of:
                 self._pieces = stored["pieces"]
+                self._before = float(stored["seconds"])
 
     @property
     def _of(self) -> dict[str, Any]:
@@ -102,6 +104,11 @@ class Work:
         from entrywise import __version__
 
         return {"version": __version__, "quick": self.quick}
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds that the pieces took, those of runs that were cut included."""
+        return self._before + time.process_time() - self._begun
 
     def runs(self, quick: int, full: int) -> int:
         """Return how often an experiment is repeated."""
@@ -133,7 +140,8 @@ class Work:
         """Write the finished pieces."""
         if self._kept is not None:
             self._kept.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({"of": self._of, "pieces": self._pieces})
+            kept = {"of": self._of, "seconds": self.seconds, "pieces": self._pieces}
+            text = json.dumps(kept)
             write_whole(self._kept, text.encode())
             self._saved = time.monotonic()
 
@@ -150,7 +158,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: the function that draws it and returns its claims, and CPU minutes it takes in full."""
+    """A figure: the function that draws it and returns its claims, and a guess of its CPU minutes in full."""
 
     draw: Callable[[Work], list[Claim]]
     minutes: float

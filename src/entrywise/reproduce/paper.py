@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import importlib
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -70,7 +69,6 @@ def reproduced(
         if again:
             pieces.unlink(missing_ok=True)
         work = Work(folder, quick, say, repeats=repeats, kept=pieces, bar=bar)
-        begun = time.process_time()
         try:
             claims = figure(work)
         finally:  # a run that is cut keeps its finished pieces
@@ -82,7 +80,7 @@ def reproduced(
             version=__version__,
             quick=quick,
             repeats=repeats,
-            minutes=(time.process_time() - begun) / 60,
+            minutes=work.seconds / 60,
             claims=tuple(claims),
         )
         write_records(folder / RECORDS, records)

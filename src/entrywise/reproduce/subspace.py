@@ -38,7 +38,7 @@ REFERENCE = (
 )
 TUNING = (
     "Partial PCA and choosing attributes have no parameter. PETRELS, GROUSE, streaming PCA, online PCA and capped MSG are "
-    "shown at the best of three settings each (ridge, step, blocks, rate), chosen in hindsight on the truth of seed 0; "
+    "shown at the best of three settings each (step, ridge, blocks, blocks, cap), chosen in hindsight at every point; "
     "soft-impute chooses its penalty on held-out values."
 )
 

@@ -221,7 +221,8 @@ class Study:
         if limit is None and found:
             return found
         if len(found) < (limit or 1):
-            filtered = rows is not None or cols is not None or mode is not None
+            own = worker is not None and plans.by_worker(self._record.plan)
+            filtered = own or rows is not None or cols is not None or mode is not None
             plates = {q.plate for q in found if q.plate is not None}
             found.why = plates_are_whole(plates) if plates else self._why(filtered)
         return found

@@ -57,9 +57,9 @@ def certified(state: Schur, status: str, checked: Checked | None = None) -> PSDF
     }
     broken = bool(state.clipped) or wrong > 0
     nothing = largest >= state.scale > 0
-    certificates = (
+    certificates: tuple[Certificate, ...] = (
         Certificate("largest error of an entry", largest, vacuous=nothing or broken, **facts),
-        Certificate("trace-norm error", total, vacuous=broken or np.isinf(total), **facts),
+        Certificate("trace-norm error", total, vacuous=broken or total == np.inf, **facts),
     )
     if checked is not None:
         certificates += (_share(len(checked.away), wrong),)

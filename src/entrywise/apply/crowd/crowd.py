@@ -150,7 +150,7 @@ def _telling(
     among, offered = (np.flatnonzero(free.any(axis=axis)) for axis in (1, 0))
     if not len(among) or len(np.unique(values)) < 2:
         few = among[:wanted]  # one class so far: any label tells as much
-        return few, free[few].argmax(axis=1) if len(few) else nothing
+        return few, free[few].argmax(axis=1).astype(np.int64) if len(few) else nothing
     costs = None
     if prices is not None:
         of_first = prices.of("entry", np.zeros(len(offered), np.int64), offered)
