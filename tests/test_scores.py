@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import entrywise as ew
 from entrywise.active import row_scores, top_two
 from entrywise.active.cells import designs
+from entrywise.active.cells.left_out import folds_within_rows
 from entrywise.active.cells.race import chances_of_best, named_winner
 from entrywise.active.cells.reserve import column_order
 from entrywise.apply.leaderboard import (
@@ -26,7 +27,6 @@ from entrywise.apply.leaderboard.order import Differences, Order, unpaired
 from entrywise.apply.leaderboard.scores import (
     completed_means,
     equal_chances,
-    folds_within_rows,
     unequal_chances,
 )
 from entrywise.bounds.anytime_t import half_width, log_evidence

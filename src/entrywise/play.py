@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from entrywise.exceptions import OracleError
-from entrywise.observations import Observations
 from entrywise.oracles import Oracle
 from entrywise.queries import Batch, Plan, Prices
-from entrywise.run import Run
+from entrywise.run import Known, Run
 from entrywise.types import Indices
 
 
@@ -23,7 +22,7 @@ def play(
     *,
     budget: float | None = None,
     prices: Prices | None = None,
-    known: Observations | None = None,
+    known: Known | None = None,
     progress: bool | Callable[[Run], None] = False,
 ) -> Any:
     """Play `plan` against `oracle` to its end and return its result.
@@ -41,7 +40,7 @@ def play(
         Never exceeded. When the next batch cannot be paid whole, the best result so far is returned.
     prices : Prices, optional
     known : Observations, optional
-        Entries known beforehand: used, and free.
+        Entries known beforehand: used, and free. A mapping where several instruments said them.
     progress : bool or callable
         True draws a bar on stderr; a callable is called with the run after each batch.
 
@@ -116,8 +115,9 @@ def _hand_out(run: Run, oracle: Any, out: set[int], came: SimpleQueue[_Came]) ->
         free = free[: max(width - len(out), 0)]
     if not len(free) or run.batch is None:
         return
+    free = run.alike(free)
     out.update(free.tolist())
-    work = (oracle, run.batch[free], free, came)
+    work = (oracle, run.asked(free), free, came)
     threading.Thread(target=_work, args=work, daemon=True).start()
 
 

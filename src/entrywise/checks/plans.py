@@ -284,7 +284,9 @@ def _deliver_and_check(plan: Plan, oracle: Oracle, rng: np.random.Generator) -> 
         some = rng.permutation(run.open)[: rng.integers(0, 12)]
         if len(some) or rng.random() < 0.1:
             run.tell(answers(run, some), some)
-    cells = [c for e in run.log for c in zip(e.batch.rows, e.batch.cols, strict=True)]
+    cells = [
+        (e.batch.mode, *c) for e in run.log for c in zip(e.batch.rows, e.batch.cols, strict=True)
+    ]
     assert plan.fresh or run.measured == len(set(cells)), f"{plan.name} asked an entry twice"
     assert not any(np.isnan(e.answers).any() for e in run.log), f"{plan.name} ended too early"
     again = Run.replay(plan, run.steps)
@@ -303,9 +305,10 @@ class Ready:
     def __call__(self, run: Run, positions: Any) -> Any:
         """Return the answers at some positions of a streaming run."""
         assert run.batch is not None
-        fresh = run.batch[len(self.values) :]
-        if len(fresh):
-            self.values = np.concatenate([self.values, np.asarray(self.oracle(fresh))])
+        while len(self.values) < len(run.batch):
+            new = run.alike(np.arange(len(self.values), len(run.batch)))
+            new = new[new - new[0] == np.arange(len(new))]  # up to the next instrument
+            self.values = np.concatenate([self.values, np.asarray(self.oracle(run.asked(new)))])
         return self.values[positions]
 
 
@@ -327,7 +330,8 @@ def uses_history(plan: Plan, make_oracle: MakeOracle) -> None:
         return
     m, n = shape[0], shape[1]
     i, j = np.divmod(np.random.default_rng(0).permutation(m * n)[: m * n // 3], n)
-    values = np.asarray(make_oracle(0)(Batch(i, j)), dtype=np.float64)
+    mode = plan.params.get("target") or "entry"
+    values = np.asarray(make_oracle(0)(Batch(i, j, mode)), dtype=np.float64)
     known = Observations.from_triplets(i, j, values, (m, n))
     run = _played(plan, make_oracle, known=known)
     there = set(zip(i.tolist(), j.tolist(), strict=True))
@@ -335,12 +339,12 @@ def uses_history(plan: Plan, make_oracle: MakeOracle) -> None:
     for batch, _ in run.log:
         cells = zip(batch.rows.tolist(), batch.cols.tolist(), strict=True)
         old = np.array([cell in there for cell in cells], dtype=bool)
-        free = old if batch.mode == "entry" else np.zeros(len(batch), bool)
+        free = old if batch.mode == mode else np.zeros(len(batch), bool)
         assert not (plan.history and free.any()), f"{plan.name} asked for what is known"
         bill += float(run.prices.charges(batch, free).sum())
     assert run.result.cost <= bill + 1e-6, f"{plan.name} paid for what was known"
     if plan.streaming:
-        with_it = plan.conclude(Situation(facts=History.of(known)))
+        with_it = plan.conclude(Situation(facts=History.of(known, mode)))
         without = plan.conclude(Situation())
         assert not same_result(with_it, without), f"{plan.name} does not fit with what is known"
 

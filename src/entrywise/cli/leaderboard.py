@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from entrywise.cli._judged import named_file, report_judged
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
 from entrywise.cli.study import count
 
@@ -67,6 +68,15 @@ def create(
             help="scores (row means), order (who is better), best (the best row) or all (every cell)."
         ),
     ] = "scores",
+    instrument: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An instrument and its price a cell, such as judge:0.02; may be repeated."
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The instrument whose answers count; the others are judges.")
+    ] = None,
     price: PriceWords = None,
     price_rule: PriceRule = None,
     currency: Annotated[str | None, typer.Option(help="What prices are in: EUR, minutes.")] = None,
@@ -83,8 +93,10 @@ def create(
         int | None, typer.Option(help="Seed; drawn and recorded when left out.")
     ] = None,
     known: Annotated[
-        str | None,
-        typer.Option(help="Cells known beforehand: any table that `complete` reads, or a log."),
+        list[str] | None,
+        typer.Option(
+            help="Cells known beforehand: any table that `complete` reads, or a log; of a judge as judge=FILE."
+        ),
     ] = None,
     likelihood: Likelihood = "gaussian",
     bounds: Bounds = None,
@@ -98,9 +110,11 @@ def create(
 ) -> None:
     """Start a leaderboard; then use `entrywise study ask` and `tell` on it, from as many machines as you like.
 
+    With --instrument and --target cheap judges are asked beside the instrument that counts, as far as they are worth it.
+
     Example: entrywise leaderboard create scores.db --rows models.csv --cols tasks.csv --budget 500 --goal order
     """
-    from entrywise.cli._study_files import described, known_of
+    from entrywise.cli._study_files import described
     from entrywise.cli._study_prices import hint, quotes
     from entrywise.exceptions import ParameterError
     from entrywise.study import Study
@@ -119,6 +133,11 @@ def create(
     params |= described(row_features, col_features)
     if bounds is not None:
         params["bounds"] = bounds_of(bounds)
+    prices: Any = _instruments(instrument, target, goal, price)
+    if target is not None:
+        params["target"] = target
+    else:
+        prices = quotes(price or [], price_rule, rows, cols, models, tasks)
     study = Study.create(
         database,
         name,
@@ -126,8 +145,8 @@ def create(
         params=params,
         seed=seed,
         budget=budget,
-        prices=quotes(price or [], price_rule, rows, cols, models, tasks),
-        known=None if known is None else known_of(known, models, tasks),
+        prices=prices,
+        known=_known(known or [], target, models, tasks),
         rows=models,
         cols=tasks,
         currency=currency,
@@ -186,6 +205,19 @@ def report(
         ),
     ] = "pairs",
     bounds: Bounds = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a cheap judge said of cells: a table, or name=FILE; may be repeated."
+        ),
+    ] = None,
+    bias: Annotated[
+        bool, typer.Option(help="With judges: print their bias by row instead of the scores.")
+    ] = False,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="With judges: CSV of column, group, for the bias by group (on stderr)."),
+    ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -205,11 +237,36 @@ def report(
     """
     from entrywise.answers import range_of
     from entrywise.apply.leaderboard import savings, scores, verdict
+    from entrywise.exceptions import ParameterError
 
     if _is_study(source):
+        if judge or groups:
+            raise ParameterError(
+                "--judge and --groups go with a table; a study knows its judges by its own answers"
+            )
         fit, bought, names, prices, words = _of_study(source, name)
     else:
         fit, bought, names, prices, words = _of_table(source)
+    if judge or bought.judges:
+        told = report_judged(
+            source,
+            judge or [],
+            bought,
+            names,
+            prices,
+            level=level,
+            promise=promise,
+            bounds=bounds_of(bounds),
+            groups=groups,
+            bias=bias,
+            format=format,
+        )
+        for line in (*words, *told.words):
+            say(line)
+        if plot is not None:
+            _draw(plot, told.board, list(told.names))
+            say(f"picture: {plot.resolve()}")
+        return
     if columns is None and bought.is_complete:
         words.append(
             "every cell is known: the columns count as a sample of others (--columns these if they are all)"
@@ -301,6 +358,48 @@ def rehearse(
     say(told.advice)
 
 
+def _instruments(
+    words: list[str] | None, target: str | None, goal: str, price: list[str] | None
+) -> Any:
+    """Return the prices of instruments, or refuse them."""
+    from entrywise.exceptions import ParameterError
+    from entrywise.queries import Prices
+
+    if not words and target is None:
+        return None
+    if not words or target is None:
+        raise ParameterError("--instrument and --target go together; give both or neither")
+    if goal != "scores" or price:
+        raise ParameterError(
+            "instruments are for goal scores, each with one price, without --price"
+        )
+    found: dict[str, float] = {}
+    for word in words:
+        name, _, cost = word.rpartition(":")
+        try:
+            found[name] = float(cost)
+        except ValueError:
+            raise ParameterError(f"--instrument must be name:price, got {word!r}") from None
+        if not name.isidentifier():
+            raise ParameterError(f"an instrument must be one word, got {name!r} in {word!r}")
+    if target not in found:
+        raise ParameterError(f"target must be one of {', '.join(found)}, got {target!r}")
+    return Prices(**{"entry": None, **found})
+
+
+def _known(
+    words: list[str], target: str | None, models: list[str], tasks: list[str]
+) -> dict[str, Any] | None:
+    """Return cells known beforehand by instrument."""
+    from entrywise.cli._study_files import known_of
+
+    found = {}
+    for word in words:
+        name, path = named_file(word, target or "entry")
+        found[name] = known_of(path, models, tasks)
+    return found or None
+
+
 def _print(board: Any, names: list[str], level: float, format: Format) -> None:
     """Print a line a row, the best first; places as a range on the terminal."""
     columns = [
@@ -343,7 +442,13 @@ def _of_study(database: str, name: str) -> tuple[Any, Any, list[str], Any, list[
         )
     m, n = (int(x) for x in now["params"]["shape"])
     available = now["params"].get("available")
-    bought = Bought.from_log((m, n), study.log(), study.labels.index, available=available)
+    bought = Bought.from_log(
+        (m, n),
+        study.log(),
+        study.labels.index,
+        available=available,
+        target=now["params"].get("target"),
+    )
     fit = study.result()
     names = [str(study.labels.row(i)) for i in range(m)]
     share = len(bought) / (m * n)

@@ -16,7 +16,7 @@ import numpy as np
 
 from entrywise import __version__
 from entrywise.active.two_cost.forecast import forecast as foretell
-from entrywise.apply.leaderboard import Bought, rehearse, scores
+from entrywise.apply.leaderboard import Bought, judged, rehearse, scores
 from entrywise.apply.leaderboard.rehearsal import BUDGETS
 from entrywise.exceptions import DataError, EntrywiseError, ParameterError
 from entrywise.observations import Observations
@@ -151,8 +151,11 @@ def _scores(study: Study, found: Any, level: float) -> list[dict[str, Any]]:
     """Return the score of every row, best first, where the result is a table with intervals."""
     if not isinstance(found, LowRank) or not study.status()["answered"]:
         return []
-    bought = Bought.from_log(found.shape, study.log(), study.labels.index)
-    board = scores(found, bought, level, study.prices)
+    target, prices = study.status()["params"].get("target"), study.prices
+    bought = Bought.from_log(found.shape, study.log(), study.labels.index, target=target)
+    if target is not None:
+        prices = prices.of_instrument(target)
+    board = judged(bought, level=level) if bought.judges else scores(found, bought, level, prices)
     return [
         plain(
             {

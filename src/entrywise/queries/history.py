@@ -100,12 +100,13 @@ class History:
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
     @classmethod
-    def of(cls, known: Observations) -> History:
+    def of(cls, known: Observations, mode: str = "entry") -> History:
         """Return observations as entries known beforehand, which cost nothing."""
         return cls(
             known.rows,
             known.cols,
             known.values,
+            mode=np.full(len(known), mode),
             noise=known.noise_array(default=np.nan),
             price=np.zeros(len(known)),
             known=np.ones(len(known), bool),

@@ -73,6 +73,18 @@ class Prices:
             )
         return np.asarray(grid[i, j])
 
+    def of_instrument(self, mode: str) -> Prices:
+        """Return the prices of one instrument alone, as those of entries.
+
+        >>> Prices(judge=0.02, human=3.0).of_instrument("human").modes
+        {'entry': 3.0}
+        """
+        if mode not in self.modes:
+            raise ParameterError(
+                f"no price was given for {mode}; prices are known for {', '.join(self.modes)}: add {mode}="
+            )
+        return Prices(self.modes[mode])
+
     def charges(self, batch: Batch, free: NDArray[np.bool_] | None = None) -> Array:
         """Return what each position of `batch` adds to the bill, shape (b,).
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from entrywise.observations import Observations
 from entrywise.queries import Batch, History, Plan, Prices
 from entrywise.run.memory import Memory, Stock
 from entrywise.types import Array
+
+Known: TypeAlias = Observations | Mapping[str, Observations]
 
 
 def refuse_twice(plan: Plan, budget: float | None, prices: Prices | None) -> None:
@@ -34,11 +38,23 @@ def priced(plan: Plan, prices: Prices | None) -> Plan:
     return plan
 
 
-def known_table(plan: Plan, known: Observations | None, history: History | None) -> History:
+def known_table(plan: Plan, known: Known | None, history: History | None) -> History:
     """Return what is known as one table, or refuse it."""
     table = History.empty() if history is None else history
+    parts = [_given(plan, mode, seen) for mode, seen in by_mode(plan.params, known).items()]
+    return sum(parts, History.empty()) + table
+
+
+def by_mode(params: Mapping[str, Any], known: Known | None) -> Mapping[str, Observations]:
+    """Return what is known by instrument; without names it belongs to the target."""
     if known is None:
-        return table
+        return {}
+    if isinstance(known, Observations):
+        return {params.get("target") or "entry": known}
+    return known
+
+
+def _given(plan: Plan, mode: str, known: Observations) -> History:
     shape = plan.shape
     if shape is not None and any(
         s is not None and s != k for s, k in zip(shape, known.shape, strict=True)
@@ -48,7 +64,7 @@ def known_table(plan: Plan, known: Observations | None, history: History | None)
         )
     if plan.symmetric:
         refuse_asymmetry(known)
-    return History.of(known) + table
+    return History.of(known, mode)
 
 
 def memory_of(plan: Plan, history: History) -> Memory:

@@ -29,10 +29,10 @@ from entrywise.exceptions import (
     ReplayDiverged,
     TellError,
 )
-from entrywise.observations import Observations
 from entrywise.queries import Asking, Batch, Checkpoint, History, Plan, Prices, Situation
 from entrywise.results import Result
 from entrywise.run.beginning import (
+    Known,
     fill_memory,
     known_table,
     memory_of,
@@ -61,7 +61,8 @@ class Run:
     plan : Plan
     known : Observations, optional
         Entries known beforehand. They cost nothing; a plan that takes history fits with them from its
-        first step, another finds them in memory when it asks for them.
+        first step, another finds them in memory when it asks for them. Where there are several
+        instruments, a mapping of their names to what they said; else these are the target's.
     budget, prices : optional
         Default to the plan's own; given in both places they must agree.
     resume : Checkpoint, optional
@@ -80,7 +81,7 @@ class Run:
         self,
         plan: Plan,
         *,
-        known: Observations | None = None,
+        known: Known | None = None,
         budget: float | None = None,
         prices: Prices | None = None,
         resume: Checkpoint | None = None,
@@ -189,13 +190,26 @@ class Run:
         return np.zeros(0, np.int64) if self._sheet is None else self._sheet.open
 
     def fitting(self, rows: ArrayLike | None = None, cols: ArrayLike | None = None) -> Indices:
-        """Return the open positions that lie in some rows and columns, all of them by default."""
+        """Return the open positions that lie in some rows and columns, all of them by default.
+
+        Where a streaming plan uses several instruments, those of one: that of the first.
+        """
         at = self.open
         if self._sheet is None:
             return at
         wanted = self._sheet.batch[at]
         filter_ = Situation(rows=_lines(rows), cols=_lines(cols))
-        return at[filter_.allows(wanted.rows, wanted.cols)]
+        return self._sheet.alike(at[filter_.allows(wanted.rows, wanted.cols)])
+
+    def alike(self, positions: Indices) -> Indices:
+        """Return those positions of :attr:`batch` that have the instrument of the first."""
+        assert self._sheet is not None
+        return self._sheet.alike(positions)
+
+    def asked(self, positions: Indices) -> Batch:
+        """Return what an oracle is asked at positions of :attr:`batch`, all of one instrument."""
+        assert self._sheet is not None
+        return self._sheet.asked(positions)
 
     def ask(
         self,
@@ -215,10 +229,10 @@ class Run:
             self._provide(limit, _lines(rows), _lines(cols))
         if self._sheet is None:
             return None
-        return self._sheet.batch[self.fitting(rows, cols)[:limit]]
+        return self._sheet.asked(self.fitting(rows, cols)[:limit])
 
     def tell(self, answers: Answers, positions: ArrayLike | None = None) -> None:
-        """Take answers to open positions (all of them when `positions` is left out, in order).
+        """Take answers to open positions (all that :meth:`ask` gives when `positions` is left out, in order).
 
         Everything is checked first: on an error nothing is taken. The same answer told twice is
         harmless, another one is refused. None means that the measurement failed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ class Sheet:
     """Questions in the order in which they were asked; a position is a question's number.
 
     ``answers`` are NaN where none came yet and where a measurement failed; ``wanted`` tells the two
-    apart. ``bill`` is what each position adds to the costs.
+    apart. ``bill`` is what each position adds to the costs; ``modes`` are the instruments, of which a
+    streaming plan may use several (``batch.mode`` is the first question's).
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.batch = Batch.empty()
+        self.modes: NDArray[np.str_] = np.zeros(0, np.str_)
         self.answers: Array = np.zeros(0)
         self.bill: Array = np.zeros(0)
         self.wanted: NDArray[np.bool_] = np.zeros(0, bool)
@@ -38,9 +41,26 @@ class Sheet:
         """Positions that still want an answer."""
         return np.flatnonzero(self.wanted)
 
+    @property
+    def next(self) -> Indices:
+        """Open positions of one instrument, that of the first of them: what can be asked at once."""
+        return self.alike(self.open)
+
+    def alike(self, positions: Indices) -> Indices:
+        """Return those positions that have the instrument of the first."""
+        if not len(positions):
+            return positions
+        return positions[self.modes[positions] == self.modes[positions[0]]]
+
+    def asked(self, positions: Indices) -> Batch:
+        """Return what an oracle is asked at positions of one instrument."""
+        found = self.batch[positions]
+        return replace(found, mode=str(self.modes[positions[0]])) if len(positions) else found
+
     def add(self, batch: Batch, answers: Array, known: NDArray[np.bool_], bill: Array) -> None:
         """Put questions behind those that are there; `known` ones have their answer already."""
         self.batch = joined(self.batch, batch) if len(self) else batch
+        self.modes = np.concatenate([self.modes, np.full(len(batch), batch.mode)])
         self.answers = np.concatenate([self.answers, answers])
         self.wanted = np.concatenate([self.wanted, ~known])
         self.bill = np.concatenate([self.bill, bill])
@@ -51,7 +71,7 @@ class Sheet:
 
         The same answer told twice is harmless; another one is refused.
         """
-        at = self.open if positions is None else _flat_positions(positions, len(self))
+        at = self.next if positions is None else _flat_positions(positions, len(self))
         values, failed = self._checked(answers, at)
         self._refuse_changed(at, values, failed)
         at, values = self._once(at, values)
@@ -124,9 +144,7 @@ class Sheet:
 
 
 def joined(first: Batch, then: Batch) -> Batch:
-    """Return two batches of one mode as one; units stay apart, and the report is the later one's."""
-    if first.mode != then.mode:
-        raise TellError(f"questions of one sheet have one mode, got {first.mode} and {then.mode}")
+    """Return two batches as one; units stay apart, the mode is the first one's and the report the later one's."""
     blank: dict[str, Any] = {"unit": -1, "plate": -1, "arm": "", "well": ""}
     extra: dict[str, Any] = {}
     for name in ("unit", "arm", "probability", "expected", "deviation", "plate", "well"):

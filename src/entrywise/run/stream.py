@@ -67,7 +67,7 @@ class Stream:
             batch.rows,
             batch.cols,
             self.sheet.answers,
-            mode=np.full(size, batch.mode),
+            mode=self.sheet.modes,
             unit=np.full(size, -1) if batch.unit is None else batch.unit,
             plate=np.full(size, -1) if batch.plate is None else batch.plate,
             epoch=np.full(size, self.epoch),
@@ -160,6 +160,8 @@ class Stream:
         rows = np.concatenate([self.history.rows, self.sheet.batch.rows])
         cols = np.concatenate([self.history.cols, self.sheet.batch.cols])
         keys = entry_keys(self.plan.symmetric, rows, cols)
+        modes = np.concatenate([self.history.mode, self.sheet.modes])
+        keys = np.where(modes == batch.mode, keys, -1)
         order = np.argsort(keys, kind="stable")
         wanted = entry_keys(self.plan.symmetric, batch.rows, batch.cols)
         at = order[np.searchsorted(keys[order], wanted, side="right") - 1]  # the latest

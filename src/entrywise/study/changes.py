@@ -22,7 +22,7 @@ from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.observations import Observations
 from entrywise.queries import History, Prices
 from entrywise.results.kept_features import extend_features
-from entrywise.run import refuse_asymmetry
+from entrywise.run import Known, by_mode, refuse_asymmetry
 from entrywise.study import past, plans
 from entrywise.study.entries import Labels, failed_because, number, parse_id, title
 from entrywise.study.leases import WITHDRAWN, withdraw
@@ -74,7 +74,7 @@ def create(
     seed: int | None,
     budget: float | None,
     prices: Prices | Mapping[str, Any] | None,
-    known: Observations | None,
+    known: Known | None,
     rows: Sequence[str] | None,
     cols: Sequence[str] | None,
     currency: str | None,
@@ -105,7 +105,7 @@ def begin(
     record: Record,
     maker: Maker,
     labels: Mapping[str, list[str]],
-    known: Observations | past.Past | None,
+    known: Known | past.Past | None,
     change: str = "create",
 ) -> Store:
     """Work out the first questions of a study and keep it, with what is known."""
@@ -180,10 +180,17 @@ def _quotes(prices: Prices | Mapping[str, Any] | None) -> Mapping[str, Any] | No
     return (prices if isinstance(prices, Prices) else Prices.from_json(prices)).to_json()
 
 
-def _known(record: Record, seen: Observations | None, names: Labels) -> History:
+def _known(record: Record, known: Known | None, names: Labels) -> History:
+    """Return known entries of all instruments as one table."""
+    parts = []
+    for mode, seen in by_mode(record.params, known).items():
+        table = _known_by(record, seen, names)
+        parts.append(replace(table, mode=np.full(len(table), mode)))
+    return sum(parts, History.empty())
+
+
+def _known_by(record: Record, seen: Observations, names: Labels) -> History:
     """Return known entries as a table, labels translated, sizes and symmetry checked."""
-    if seen is None:
-        return History.empty()
     if record.fresh and not record.history:
         raise ParameterError(
             f"{record.plan} wants fresh answers each time; known entries cannot serve it, leave them out"
@@ -636,7 +643,7 @@ def renew(store: Store, name: str, maker: Maker) -> None:
     _begin_epoch(store, name, edit)
 
 
-def add(store: Store, name: str, labels: Labels, seen: Observations) -> int:
+def add(store: Store, name: str, labels: Labels, seen: Known) -> int:
     """Add entries that somebody measured anyway, as known; return how many."""
 
     def edit(record: Record) -> Change:
@@ -653,7 +660,7 @@ def add(store: Store, name: str, labels: Labels, seen: Observations) -> int:
         return _same(record, "add", known=table[new], said=said)
 
     _begin_epoch(store, name, edit)
-    return len(seen)
+    return len(seen) if isinstance(seen, Observations) else sum(map(len, seen.values()))
 
 
 def _number(x: float) -> float | None:
@@ -662,11 +669,24 @@ def _number(x: float) -> float | None:
 
 def _questions_at(store: Store, record: Record, table: History) -> list[Key | None]:
     """Return the question that stands for each entry, where there is one."""
+    if record.params.get("target") is not None:
+        return _questions_by_mode(store, record, table)
     entries = list(zip(table.rows.tolist(), table.cols.tolist(), strict=True))
     found = []
     for match, last in store.tells.find(record, entries):
         found.append(match[0] if match else last)
     return found
+
+
+def _questions_by_mode(store: Store, record: Record, table: History) -> list[Key | None]:
+    """Return the last question of each entry by its own instrument."""
+    q = questions.c
+    query = sa.select(q.mode, q.row, q.col, q.batch, q.position).where(q.study == record.id)
+    query = query.order_by(q.batch, q.position)
+    asked = store.database.read(lambda c: c.execute(query).all())
+    there = {(x[0], int(x[1]), int(x[2])): (int(x[3]), int(x[4])) for x in asked}
+    entries = zip(table.mode.tolist(), table.rows.tolist(), table.cols.tolist(), strict=True)
+    return [there.get(entry) for entry in entries]
 
 
 def amend(

@@ -299,6 +299,10 @@ def _match(
         name = labels.name(*entries[k])
         with _blamed(k, blame):
             here = at[k]
+            if here is None and record.params.get("target") is not None:
+                raise TellError(
+                    f"this study has several instruments, and entry {name} may be meant for any; tell answers by id"
+                )
             if here is not None:  # a spreadsheet turns 3.10 into 3.1
                 match = [
                     m

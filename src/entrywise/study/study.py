@@ -24,6 +24,7 @@ from entrywise.exceptions import (
 from entrywise.oracles import Oracle
 from entrywise.queries import Plan, Prices
 from entrywise.results import Certificate, Result
+from entrywise.run import Known
 from entrywise.study import changes, plans, status
 from entrywise.study.entries import Asked, Labels, parse, told_lines
 from entrywise.study.records import ANY, Blaming, Filter, Key, Leased, Record, Told, Workers
@@ -112,7 +113,7 @@ class Study:
         budget, prices : optional
             Given to the plan where it takes them; the ledger keeps to them in any case.
         known : Observations, frame, array with NaN or sparse matrix, optional
-            Entries known beforehand: used, and free.
+            Entries known beforehand: used, and free. A mapping where several instruments said them.
         rows, cols : sequence of str, optional
             Labels; they set the size. Those of rows name both axes of a symmetric plan.
         currency : str, optional
@@ -122,7 +123,7 @@ class Study:
         """
         allowed = _with(plans, plan)
         maker = _makers(allowed)
-        known = None if known is None else as_observations(known)
+        known = None if known is None else _seen(known)
         store = changes.create(
             url, name, plan, maker, params or {}, seed, budget, prices, known, rows, cols, currency
         )
@@ -497,7 +498,7 @@ class Study:
 
     def add(self, known: Any) -> int:
         """Add entries that somebody measured anyway (Observations, a frame, ...), as known: used, and free; return how many."""
-        seen = as_observations(known)
+        seen = _seen(known)
         count = changes.add(self.store, self.name, self._labels(self._look()), seen)
         self._advance_after("the entries are")
         return count
@@ -620,3 +621,10 @@ def _with(
 
 
 _makers = plans.makers
+
+
+def _seen(known: Any) -> Known:
+    """Return known entries as observations, by instrument where a mapping names them."""
+    if isinstance(known, Mapping):
+        return {str(mode): as_observations(table) for mode, table in known.items()}
+    return as_observations(known)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from entrywise.apply.leaderboard import Bought, Scores, savings, scores, verdict
+from entrywise.apply.leaderboard import Bought, Scores, judged, savings, scores, verdict
 from entrywise.exceptions import EntrywiseError
 from entrywise.results import LowRank, Result
 from entrywise.study import Labels, Record, Study
@@ -75,14 +75,22 @@ def _board(study: Study, record: Record, found: LowRank, level: float) -> dict[s
     """Return the scores of the rows, what may be concluded, and whether buying by rule saved money."""
     shape = (int(record.n_rows or 0), int(record.n_cols or 0))
     available = record.params.get("available")
-    bought = Bought.from_log(shape, study.log(), study.labels.index, available=available)
-    board = scores(found, bought, level, study.prices)
+    target, prices = record.params.get("target"), study.prices
+    bought = Bought.from_log(
+        shape, study.log(), study.labels.index, available=available, target=target
+    )
+    if target is not None:
+        prices = prices.of_instrument(target)
+    if bought.judges:
+        board: Scores = judged(bought, level=level)
+    else:
+        board = scores(found, bought, level, prices)
     names = [str(study.labels.row(i)) for i in range(shape[0])]
     return {
         "bought": bought,
         "board": board,
-        "verdict": verdict(board, bought, names, study.prices),
-        "saved": "" if bought.known.all() else savings(board, bought, study.prices).words,
+        "verdict": verdict(board, bought, names, prices),
+        "saved": "" if bought.known.all() else savings(board, bought, prices).words,
     }
 
 

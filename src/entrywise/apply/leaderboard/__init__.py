@@ -5,7 +5,9 @@ buying by rule was better than buying naively, and how new rows stand against al
 """
 
 from entrywise.apply.leaderboard.bought import Bought
+from entrywise.apply.leaderboard.judged import Judged, judged
 from entrywise.apply.leaderboard.order import Order, order, paired
+from entrywise.apply.leaderboard.prediction_powered import Powered, prediction_powered
 from entrywise.apply.leaderboard.rehearsal import Rehearsal, rehearse
 from entrywise.apply.leaderboard.savings import Savings, savings
 from entrywise.apply.leaderboard.scores import Scores, scores
@@ -13,12 +15,16 @@ from entrywise.apply.leaderboard.verdict import verdict
 
 __all__ = [
     "Bought",
+    "Judged",
     "Order",
+    "Powered",
     "Rehearsal",
     "Savings",
     "Scores",
+    "judged",
     "order",
     "paired",
+    "prediction_powered",
     "rehearse",
     "savings",
     "scores",

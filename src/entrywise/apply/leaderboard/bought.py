@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from entrywise.exceptions import DataError
 from entrywise.observations import Observations
+from entrywise.queries import History
 from entrywise.run import Run
 from entrywise.types import Array, Indices
 
@@ -22,6 +23,7 @@ class Bought:
     """Cells of a board, in order: the arm that wanted each, its probability, its price, and whether it was known before.
 
     ``available`` says which cells exist, shape (m, n), all when None: the score of a row is its mean over these.
+    ``judges`` are what other instruments than the one that counts said of cells, by name.
     ``len()`` counts what was bought, not what was known.
     """
 
@@ -34,6 +36,7 @@ class Bought:
     price: Array
     known: Mask = field(default=None)  # type: ignore[arg-type]
     available: Mask | None = None
+    judges: Mapping[str, Observations] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.known is None:
@@ -41,15 +44,23 @@ class Bought:
 
     @classmethod
     def from_run(cls, run: Run) -> Bought:
-        """Return what a run bought and was told beforehand; failed measurements are left out."""
+        """Return what a run bought and was told beforehand; failed measurements are left out.
+
+        Of a plan with a ``target`` these are its answers; what the other instruments said are the judges.
+        """
         shape, facts = run.plan.shape, run.history + run.facts
         if shape is None or shape[0] is None or not len(facts):
             raise DataError(
                 "a leaderboard needs a run over an m x n matrix that has bought something; play it first"
             )
         good = facts[~facts.failed & (facts.arm != "control")]
+        target = run.plan.params.get("target")
+        size = (shape[0], shape[1])
+        judges = {} if target is None else _judges(good, target, size)
+        if target is not None:
+            good = good[good.mode == target]
         return cls(
-            (shape[0], shape[1]),
+            size,
             good.rows,
             good.cols,
             good.values,
@@ -58,6 +69,7 @@ class Bought:
             np.where(np.isnan(good.price), 0.0, good.price),
             good.known,
             _mask(run.plan.params.get("available")),
+            judges,
         )
 
     @classmethod
@@ -67,9 +79,18 @@ class Bought:
         lines: Iterable[Mapping[str, Any]],
         index: Any,
         available: Any = None,
+        target: str | None = None,
     ) -> Bought:
-        """Return what the log of a study says was bought or known; ``index(row, col)`` turns its labels into numbers."""
+        """Return what the log of a study says was bought or known; ``index(row, col)`` turns its labels into numbers.
+
+        With a `target` these are the answers of that instrument; what the others said are the judges.
+        """
         there = [x for x in lines if x["what"] in ("told", "known") and not x["failed"]]
+        judges: dict[str, Observations] = {}
+        if target is not None:
+            other = [x for x in there if x["mode"] != target]
+            judges = _judges(_told(other, index), target, shape)
+            there = [x for x in there if x["mode"] == target]
         known = np.array([x["what"] == "known" for x in there], bool)
         if not len(there) or known.all():
             raise DataError("nothing was bought yet; ask, measure and tell first")
@@ -86,6 +107,7 @@ class Bought:
             np.where(known, 0.0, price),
             known,
             _mask(available),
+            judges,
         )
 
     @classmethod
@@ -127,6 +149,24 @@ class Bought:
         return Observations.from_triplets(
             self.rows[which], self.cols[which], self.values[which], self.shape, duplicates="mean"
         )
+
+
+def _judges(facts: History, target: str, shape: tuple[int, int]) -> dict[str, Observations]:
+    """Return what each other instrument said."""
+    found = {}
+    for mode in sorted(set(facts.mode.tolist()) - {target}):
+        some = facts[facts.mode == mode]
+        found[mode] = Observations.from_triplets(
+            some.rows, some.cols, some.values, shape, duplicates="mean"
+        )
+    return found
+
+
+def _told(lines: list[Mapping[str, Any]], index: Any) -> History:
+    """Return lines of a log as a table."""
+    at = np.array([index(x["row"], x["col"]) for x in lines], np.int64).reshape(-1, 2)
+    values = np.array([x["value"] for x in lines], np.float64)
+    return History(at[:, 0], at[:, 1], values, mode=np.array([x["mode"] for x in lines], np.str_))
 
 
 def _mask(available: Any) -> Mask | None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from entrywise import fragments
-from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.designs import chances
+from entrywise.active.cells.left_out import left_out_residuals
 from entrywise.apply.leaderboard.bought import Bought
 from entrywise.apply.leaderboard.new_rows import against_history
 from entrywise.apply.leaderboard.order import Differences, Order, Promise, order, paired, unpaired
@@ -31,10 +31,20 @@ from entrywise.types import Array, Indices
 
 Mask = NDArray[np.bool_]
 
-FOLDS = 5  # fits to learn a row's errors from; ten were no better
 PRICE_GROUPS = 10  # of equal size, within which residuals count as alike
 FEW = 5  # cells on which a score rests too lightly to be called more than a guess
 BLOCK = 1 << 20  # cells completed at once
+
+
+class Completed(Protocol):
+    """Whatever says what every cell is."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape (m, n) of the board."""
+
+    def entries(self, rows: Any, cols: Any) -> Array:
+        """Return the completed entries at (rows, cols), shapes broadcast."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,12 +191,12 @@ def scores(
             found, deviation, freedom = _among_others(table, found, deviation, freedom, rng)
     if columns == "sample":
         how += "; the columns count as a sample of others"
-    half = _student(level, freedom) * deviation
+    half = student(level, freedom) * deviation
     low, high = mean - half, mean + half
     if bounds is not None and columns == "sample":
         low, high = np.clip(low, *bounds), np.clip(high, *bounds)
     elif bounds is not None:
-        low, high = _possible(seen, there, bounds, low, high)
+        low, high = possible(seen, there, bounds, low, high)
     paid = np.where(bought.known, 0.0, bought.price)
     m = bought.shape[0]
     return Scores(
@@ -204,7 +214,7 @@ def scores(
 
 
 def completed_means(
-    fit: LowRank, seen: Observations, there: Mask, bounds: tuple[float, float] | None = None
+    fit: Completed, seen: Observations, there: Mask, bounds: tuple[float, float] | None = None
 ) -> Array:
     """Return the mean of every row over the cells that exist: seen ones as they are, the others by the fit, (m,)."""
     m, n = fit.shape
@@ -223,39 +233,6 @@ def completed_means(
     inside = there[seen.rows, seen.cols]
     total += np.bincount(seen.rows[inside], (seen.values - guess)[inside], m)
     return np.asarray(total / np.maximum(there.sum(axis=1), 1))
-
-
-def folds_within_rows(rows: Indices, folds: int, rng: np.random.Generator) -> Indices:
-    """Return the fold of each cell, every row dealt out evenly, each from another fold on, shape (t,)."""
-    by_row = np.lexsort((rng.random(len(rows)), rows))
-    sorted_rows = rows[by_row]
-    first = np.searchsorted(sorted_rows, sorted_rows)
-    turn = np.arange(len(rows)) - first
-    start = rng.integers(folds, size=int(rows.max(initial=0)) + 1)
-    found = np.empty(len(rows), np.int64)
-    found[by_row] = (turn + start[sorted_rows]) % folds
-    return found
-
-
-def left_out_residuals(
-    seen: Observations,
-    rank: int | None,
-    folds: int = FOLDS,
-    rng: int = 0,
-    likelihood: str = "gaussian",
-) -> Array:
-    """Return what each answer is off from a fit without it, cells left out by fifths of every row, shape (t,)."""
-    model = AnswerModel(likelihood)
-    fold = folds_within_rows(seen.rows, folds, np.random.default_rng(rng))
-    residual = np.zeros(len(seen))
-    for f in range(folds):
-        out = fold == f
-        if not out.any() or out.all():
-            residual[out] = seen.values[out] - seen.values.mean()
-            continue
-        fit = model.fit(seen.take(np.flatnonzero(~out)), rank)
-        residual[out] = seen.values[out] - fit.entries(seen.rows[out], seen.cols[out])
-    return residual
 
 
 def equal_chances(rows: Indices, residual: Array, cells: Indices) -> tuple[Array, Array]:
@@ -405,13 +382,14 @@ def _among_others(
     return both, np.sqrt(deviation**2 + own**2), np.minimum(freedom, own_freedom)
 
 
-def _student(level: float, freedom: Array) -> Array:
+def student(level: float, freedom: Array) -> Array:
+    """Return how many deviations lie between the middle and the ends of an interval."""
     from scipy.stats import t
 
     return np.asarray(t.ppf(0.5 + level / 2, freedom))
 
 
-def _possible(
+def possible(
     seen: Observations, there: Mask, bounds: tuple[float, float], low: Any, high: Any
 ) -> tuple[Array, Array]:
     """Return the interval cut to what answers between the bounds can still make of each mean."""

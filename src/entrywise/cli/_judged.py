@@ -1,0 +1,163 @@
+"""What ``entrywise leaderboard report`` says where there are judges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from entrywise.cli._shared import Format, emit
+
+
+class Told(NamedTuple):
+    """Scores with judges, the names of their rows, and what to say of the judges."""
+
+    board: Any
+    names: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+def named_file(word: str, otherwise: str) -> tuple[str, str]:
+    """Return name and file of ``name=FILE``; `otherwise` names a bare file.
+
+    >>> named_file("gpt=scores.csv", "judge"), named_file("scores.csv", "judge")
+    (('gpt', 'scores.csv'), ('judge', 'scores.csv'))
+    """
+    name, equals, path = word.partition("=")
+    if equals and name.isidentifier() and not Path(word).exists():
+        return name, path
+    return otherwise, word
+
+
+def report_judged(
+    source: str,
+    files: list[str],
+    bought: Any,
+    names: list[str],
+    prices: Any,
+    level: float,
+    promise: str,
+    bounds: tuple[float, float] | None,
+    groups: str | None,
+    bias: bool,
+    format: Format,
+) -> Told:
+    """Print scores with and without judges, or the judges' bias by row; return what else there is to say."""
+    from entrywise.apply.leaderboard import judged
+    from entrywise.tables import read_entries
+
+    tables = None
+    dear: Any = bought
+    target = "entry"
+    if files:
+        dear = read_entries(source).observations
+        tables = {}
+        for number, word in enumerate(files):
+            name, path = named_file(word, "judge" if not number else f"judge_{number + 1}")
+            tables[name] = read_entries(path).observations
+    elif prices is not None:
+        target = _target(prices, bought)
+    columns = None
+    if groups is not None:
+        columns = _groups(groups, dear, tables)
+    board = judged(
+        dear,
+        tables,
+        level,
+        bounds=bounds,
+        prices=prices,
+        target=target,
+        groups=columns,
+        promise=promise,  # type: ignore[arg-type]
+    )
+    labels = board.row_labels or tuple(names)
+    if bias:
+        _print_bias(board, labels, format)
+    else:
+        _print_scores(board, labels, level, format)
+    told = (*board.words_for(labels), *_group_words(board), f"intervals: {board.how}")
+    return Told(board, labels, told)
+
+
+def _target(prices: Any, bought: Any) -> str:
+    """Return the instrument that is no judge."""
+    others = set(prices.modes) - set(bought.judges) - {"entry", "column"}
+    return others.pop() if len(others) == 1 else "entry"
+
+
+def _groups(path: str, dear: Any, tables: Any) -> list[str]:
+    """Return the group of each column from a file of column, group."""
+    from entrywise.exceptions import DataError
+    from entrywise.tables import read_table
+
+    table = read_table(path, header="yes").filled()
+    if len(table.columns) < 2:
+        raise DataError(f"{path} must have two columns, the column's name and its group")
+    group = dict(zip(table.columns[0].cells, table.columns[1].cells, strict=True))
+    labels = dict.fromkeys(dear.col_labels or ())
+    for other in (tables or {}).values():
+        labels |= dict.fromkeys(other.col_labels or ())
+    missing = next((label for label in labels if label not in group), None)
+    if missing is not None:
+        raise DataError(f"{path} names no group of column {missing!r}; add it")
+    return [str(group[label]) for label in labels]
+
+
+def _print_scores(board: Any, names: tuple[str, ...], level: float, format: Format) -> None:
+    """Print a line a row, the best first, with and without judges."""
+    columns = ["model", "score", "low", "high", "alone", "alone_low", "alone_high", "tier", "cells"]
+    lines: list[tuple[Any, ...]] = []
+    for i in board.order:
+        each = (
+            board.mean,
+            board.low,
+            board.high,
+            board.alone.mean,
+            board.alone.low,
+            board.alone.high,
+        )
+        numbers = [float(x[i]) for x in each]
+        lines.append((names[i], *numbers, int(board.tier[i]), int(board.cells[i])))
+    if format is Format.table:
+        columns = ["model", "score", f"{level:.0%} from", "to", "without judges", "from", "to"]
+        columns += ["tier", "cells"]
+        lines = [(x[0], *(f"{y:.4g}" for y in x[1:7]), *x[7:]) for x in lines]
+    emit(columns, lines, format)
+
+
+def _print_bias(board: Any, names: tuple[str, ...], format: Format) -> None:
+    """Print offset and slope of every judge in every row."""
+    columns = [
+        "judge",
+        "model",
+        "offset",
+        "low",
+        "high",
+        "slope",
+        "slope_low",
+        "slope_high",
+        "surely",
+    ]
+    lines: list[tuple[Any, ...]] = []
+    for judge, bias in board.bias.items():
+        rows = bias.rows
+        each = (rows.offset, rows.low, rows.high, rows.slope, rows.slope_low, rows.slope_high)
+        for i in board.order:
+            numbers = [float(x[i]) for x in each]
+            lines.append((judge, names[i], *numbers, bool(rows.surely[i])))
+    if format is Format.table:
+        lines = [(*x[:2], *(f"{y:.3g}" for y in x[2:8]), "yes" if x[8] else "") for x in lines]
+    emit(columns, lines, format)
+
+
+def _group_words(board: Any) -> list[str]:
+    told = []
+    for judge, bias in board.bias.items():
+        if bias.groups is None:
+            continue
+        lines = bias.groups
+        for k, name in enumerate(lines.names):
+            sure = ", surely" if lines.surely[k] else ""
+            told.append(
+                f"{judge} on {name}: offset {lines.offset[k]:.3g} ({lines.low[k]:.3g} to {lines.high[k]:.3g}){sure}"
+            )
+    return told
