@@ -30,7 +30,16 @@ from entrywise.exceptions import (
     TellError,
 )
 from entrywise.observations import Observations
-from entrywise.queries import Asking, Batch, Checkpoint, History, Plan, Prices, Situation
+from entrywise.queries import (
+    Asking,
+    Batch,
+    Checkpoint,
+    Columns,
+    History,
+    Plan,
+    Prices,
+    Situation,
+)
 from entrywise.results import Result
 from entrywise.run.beginning import (
     fill_memory,
@@ -191,7 +200,7 @@ class Run:
     def fitting(self, rows: ArrayLike | None = None, cols: ArrayLike | None = None) -> Indices:
         """Return the open positions that lie in some rows and columns, all of them by default."""
         at = self.open
-        if self._sheet is None:
+        if self._sheet is None or (rows is None and cols is None):
             return at
         wanted = self._sheet.batch[at]
         filter_ = Situation(rows=_lines(rows), cols=_lines(cols))
@@ -215,7 +224,9 @@ class Run:
             self._provide(limit, _lines(rows), _lines(cols))
         if self._sheet is None:
             return None
-        return self._sheet.batch[self.fitting(rows, cols)[:limit]]
+        at = self.fitting(rows, cols)[:limit]
+        whole = len(at) == len(self._sheet)
+        return self._sheet.batch if whole else self._sheet.batch[at]
 
     def tell(self, answers: Answers, positions: ArrayLike | None = None) -> None:
         """Take answers to open positions (all of them when `positions` is left out, in order).
@@ -260,7 +271,7 @@ class Run:
         assert self._sheet is not None
         batch, answers = self._sheet.batch, self._sheet.answers
         if not self.plan.fresh:
-            self._memory.add(batch.mode, batch.rows, batch.cols, answers)
+            self._remember(batch, answers)
         answers.flags.writeable = False
         self._log.append(Entry(batch, answers))
         self._advance(answers.copy())
@@ -293,9 +304,10 @@ class Run:
         answers = np.full(len(batch), np.nan)
         known = np.zeros(len(batch), dtype=bool)
         if not self.plan.fresh or isinstance(self._memory, Stock):
-            known = self._memory.look_up(batch.mode, batch.rows, batch.cols, answers)
+            known = self._known(batch, answers)
         out = np.zeros(len(batch), dtype=bool)
-        out[~known] = self._out(batch[~known])
+        if len(self._held):
+            out[~known] = self._out(batch[~known])
         bill = self.prices.charges(batch, known | out)
         self.ledger.reserve(float(bill.sum()))
         if known.all():
@@ -304,6 +316,20 @@ class Run:
         self._sheet = Sheet(self.plan)
         self._sheet.add(batch, answers, known, bill)
         return None
+
+    def _known(self, batch: Batch, answers: Array) -> NDArray[np.bool_]:
+        """Fill in what memory knows of a batch and tell where that is."""
+        if isinstance(batch, Columns) and not isinstance(self._memory, Stock):
+            table = answers.reshape(-1, batch.height)
+            return self._memory.look_up_columns(batch.mode, batch.which, table).ravel()
+        return self._memory.look_up(batch.mode, batch.rows, batch.cols, answers)
+
+    def _remember(self, batch: Batch, answers: Array) -> None:
+        if isinstance(batch, Columns) and not isinstance(self._memory, Stock):
+            table = answers.reshape(-1, batch.height)
+            self._memory.add_columns(batch.mode, batch.which, table)
+        else:
+            self._memory.add(batch.mode, batch.rows, batch.cols, answers)
 
     def _out(self, batch: Batch) -> NDArray[np.bool_]:
         """Tell which positions are out with people since an earlier epoch."""

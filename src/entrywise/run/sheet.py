@@ -40,7 +40,11 @@ class Sheet:
 
     def add(self, batch: Batch, answers: Array, known: NDArray[np.bool_], bill: Array) -> None:
         """Put questions behind those that are there; `known` ones have their answer already."""
-        self.batch = joined(self.batch, batch) if len(self) else batch
+        if not len(self):
+            self.batch, self.answers, self.wanted = batch, answers, ~known
+            self.bill, self._due = bill, bill.copy()
+            return
+        self.batch = joined(self.batch, batch)
         self.answers = np.concatenate([self.answers, answers])
         self.wanted = np.concatenate([self.wanted, ~known])
         self.bill = np.concatenate([self.bill, bill])
@@ -51,7 +55,10 @@ class Sheet:
 
         The same answer told twice is harmless; another one is refused.
         """
-        at = self.open if positions is None else _flat_positions(positions, len(self))
+        if positions is None:  # what is open was never told, and stands there once
+            at = self.open
+            return at, self._checked(answers, at)[0]
+        at = _flat_positions(positions, len(self))
         values, failed = self._checked(answers, at)
         self._refuse_changed(at, values, failed)
         at, values = self._once(at, values)
