@@ -307,7 +307,7 @@ def test_a_folder_is_completed_from_the_shell(folder, tmp_path):
 # Dask
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client():
     distributed = pytest.importorskip("distributed")
     options = {
@@ -348,7 +348,6 @@ def test_an_oracle_on_dask_answers_all_when_a_worker_dies(client):
     from entrywise.oracles import ExecutorOracle
     from entrywise.queries import Batch
 
-    client.wait_for_workers(2)
     oracle = ExecutorOracle(slowly, client.get_executor(pure=False), timeout=60, retries=3, width=4)
     threading.Timer(0.3, kill_one, [client]).start()
     answers = oracle(Batch.block(np.arange(8), np.arange(8)))
