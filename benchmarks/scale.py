@@ -30,7 +30,7 @@ SECTIONS = ("same", "oracle", "sweep", "large")
 PIECE = 2_000_000
 
 
-def make(path, m, n, known, rank, seed, dense=False):
+def make(path, m, n, known, rank, seed):
     """Write entries of a rank-`rank` matrix with noise, piece by piece; duplicates are rare and averaged later."""
     rng = np.random.default_rng(seed)
     U, V = rng.standard_normal((m, rank)), rng.standard_normal((n, rank))
@@ -46,8 +46,7 @@ def make(path, m, n, known, rank, seed, dense=False):
 def written(folder, m, n, known, rank=3, seed=0):
     make(folder / "entries", m, n, known, rank, seed)
     pattern = folder / "entries" / "*.parquet"
-    blocks = write_blocks(pattern, folder / "blocks", labels=False, duplicates="mean")
-    return blocks
+    return write_blocks(pattern, folder / "blocks", labels=False, duplicates="mean")
 
 
 class Cluster:
@@ -73,6 +72,7 @@ class Cluster:
         return self.client
 
     def close(self):
+        """End the workers."""
         self.client.close()
         self.made.close()
 
@@ -153,15 +153,18 @@ class Bytes:
         self.client, self.total = client, 0
 
     def nthreads(self):
+        """As the client's."""
         return self.client.nthreads()
 
     def map(self, task, jobs, **how):
+        """As the client's, counted."""
         import pickle
 
         self.total += sum(len(pickle.dumps(job)) for job in jobs)
         return self.client.map(task, jobs, **how)
 
     def gather(self, futures):
+        """As the client's, counted."""
         import pickle
 
         found = self.client.gather(futures)
@@ -238,7 +241,7 @@ def large(bars, folder, quick, runs):
     make(folder / "entries", known // 200, known // 2000, known, 2, 0)
     size = sum(path.stat().st_size for path in (folder / "entries").iterdir())
     limit = 1_300_000_000  # of private memory; imports and polars' threads take .5 GB of it
-    _, peak, (ingest, fit, error, count, most) = in_child(_limited, str(folder), limit, known)
+    _, _, (ingest, fit, error, count, most) = in_child(_limited, str(folder), limit, known)
     disk = sum(path.stat().st_size for path in (folder / "blocks").rglob("*") if path.is_file())
     columns = (
         "entries",

@@ -239,6 +239,42 @@ def test_what_is_known_whole_has_no_error():
     assert told.tier[told.order[0]] == 1
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+def test_columns_may_be_a_sample_of_others(gaps):
+    rng = np.random.default_rng(11)
+    covered, false, claims = [], 0, 0
+    for _ in range(30):
+        truth = 0.3 * rng.standard_normal(10)
+        table = truth[:, None] + rng.standard_normal(50) + 0.7 * rng.standard_normal((10, 50))
+        if gaps:
+            table[rng.random(table.shape) < 0.3] = np.nan
+        bought = Bought.from_table(ew.Observations.from_dense(table))
+        assert bought.is_complete is not gaps
+        told = scores(None, bought, columns="sample")
+        covered.append(np.mean((told.low <= truth) & (truth <= told.high)))
+        false += int(np.sum(told.told.surely & ~(truth[:, None] > truth)))
+        claims += int(told.told.surely.sum())
+        if not gaps:  # the paired t-test is the referee, before it is shrunk a little over pairs
+            apart = table[0] - table[1]
+            plain = apart.std(ddof=1) / np.sqrt(50)
+            assert told.apart.deviation[0, 1] == pytest.approx(plain, rel=0.35)
+    assert np.mean(covered) > 0.9 - 0.08
+    assert false <= 0.05 * claims
+    assert claims > 100
+    with pytest.raises(ParameterError, match="columns must be these or sample"):
+        scores(None, bought, columns="all")
+
+
+def test_the_verdict_of_a_whole_table_sells_no_more_of_it():
+    table = np.array([[1.0, 1, 0, 1, 1, 1], [0, 1, 0, 1, 1, 1], [0, 0, 0, 1, 0, 1]])
+    bought = Bought.from_table(ew.Observations.from_dense(table))
+    told = scores(None, bought, columns="sample", bounds=(0.0, 1.0))
+    assert np.all(told.low >= 0)
+    assert np.all(told.high <= 1)
+    assert np.all(told.high > told.low)
+    assert "would settle" not in verdict(told, bought, ["a", "b", "c"])
+
+
 # order
 
 
@@ -328,6 +364,31 @@ def test_new_rows_are_scored_against_history_with_replayed_intervals():
     assert np.mean(((told.low <= truth) & (truth <= told.high))[50:]) >= 0.8
     assert "known rows treated as new" in told.how
     assert "known beforehand" in savings(told, bought).reason
+
+
+def test_new_columns_are_spread_and_their_intervals_hold_though_they_differ():
+    covered = []
+    for seed in range(12):
+        rng = np.random.default_rng([seed, 7])
+        A = noisy(25, 80, seed=seed)
+        A[:, 50:] += 2.0 * rng.standard_normal((25, 1))  # what is new asks for another skill
+        known = np.full(A.shape, np.nan)
+        known[:, :50] = A[:, :50]
+        run = ew.Run(
+            row_scores(A.shape, budget=200.0, rng=seed), known=Observations.from_dense(known)
+        )
+        fit = ew.play(run, MatrixOracle(A))
+        bought = Bought.from_run(run)
+        paid = ~bought.known
+        assert set(bought.arms[paid]) == {"new column"}
+        assert np.all(bought.cols[paid] >= 50)
+        used = np.bincount(bought.cols[paid] - 50, minlength=30)
+        assert used.max() - used.min() <= 2  # columns alike
+        told = scores(fit, bought)
+        truth = A.mean(axis=1)
+        covered.append(np.mean((told.low <= truth) & (truth <= told.high)))
+        assert "new columns apart" in told.how
+    assert np.mean(covered) > 0.88
 
 
 def test_a_folded_mean_is_that_of_the_folded_matrix():

@@ -182,3 +182,16 @@ def run_command(call: Callable[[], T]) -> T:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
+
+
+def bounds_of(text: str | None) -> tuple[float, float] | None:
+    """Return the ends of a range written as ``1,5``."""
+    from entrywise.exceptions import ParameterError
+    from entrywise.tables import number
+
+    if text is None:
+        return None
+    ends = [number(part.strip()) for part in text.split(",")]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+        raise ParameterError(f"--bounds must be two numbers, such as 1,5, got {text!r}")
+    return ends[0], ends[1]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from entrywise.cli._blocks import engine_at, refuse_for_folders
-from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
 
 if TYPE_CHECKING:
     from entrywise.linalg.blocks import Blocks
@@ -114,7 +114,7 @@ def complete(
             | {"--row": row, "--col": col, "--value": value}
         )
         params = {} if rank is None else {"rank": rank}
-        params |= {"likelihood": likelihood, "bounds": _bounds(bounds), "rng": seed}
+        params |= {"likelihood": likelihood, "bounds": bounds_of(bounds), "rng": seed}
         _complete_blocks(file, engine, method, params, pairs, save, level, quiet, format)
         return
     if engine is not None:
@@ -136,7 +136,7 @@ def complete(
     asked = None if pairs is None else _pairs(pairs, seen)
     rows_to_come = None if new is None else read_entries(new, **how).observations
     params: dict[str, Any] = {} if rank is None else {"rank": rank}
-    params |= {"likelihood": likelihood, "bounds": _bounds(bounds)}
+    params |= {"likelihood": likelihood, "bounds": bounds_of(bounds)}
     for name, path in (("row_features", row_features), ("col_features", col_features)):
         if path is not None:
             params[name] = read_features(path)
@@ -211,19 +211,6 @@ def _number(noise: str | None) -> str | float | None:
         return None
     found = number(noise)
     return noise if found is None else found
-
-
-def _bounds(text: str | None) -> tuple[float, float] | None:
-    """Return the ends of a range written as ``1,5``."""
-    from entrywise.exceptions import ParameterError
-    from entrywise.tables import number
-
-    if text is None:
-        return None
-    ends = [number(part.strip()) for part in text.split(",")]
-    if len(ends) != 2 or ends[0] is None or ends[1] is None:
-        raise ParameterError(f"--bounds must be two numbers, such as 1,5, got {text!r}")
-    return ends[0], ends[1]
 
 
 def _names(labels: Sequence[str] | None, size: int) -> Sequence[Any]:

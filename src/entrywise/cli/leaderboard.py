@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
 
 leaderboard = typer.Typer(
     name="leaderboard",
@@ -141,6 +141,14 @@ def report(
     bounds: Annotated[
         str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Intervals are for the mean over these columns, or over others of which they are a sample; "
+            "sample where every cell is known.",
+            metavar="these|sample",
+        ),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Write a picture of the scores here (PNG).")
     ] = None,
@@ -150,13 +158,27 @@ def report(
 
     Example: entrywise leaderboard report results.csv --level 0.95
     """
+    from entrywise.answers import range_of
     from entrywise.apply.leaderboard import savings, scores, verdict
 
     if _is_study(source):
         fit, bought, names, prices, words = _of_study(source, name)
     else:
         fit, bought, names, prices, words = _of_table(source)
-    board = scores(fit, bought, level, prices, bounds=_pair(bounds), promise=promise)  # type: ignore[arg-type]
+    if columns is None and bought.is_complete:
+        words.append(
+            "every cell is known: the columns count as a sample of others (--columns these if they are all)"
+        )
+    columns = columns or ("sample" if bought.is_complete else "these")
+    board = scores(
+        fit,
+        bought,
+        level,
+        prices,
+        bounds=range_of(bought.values, bounds_of(bounds)),
+        promise=promise,  # type: ignore[arg-type]
+        columns=columns,  # type: ignore[arg-type]
+    )
     _print(board, names, level, format)
     say(verdict(board, bought, names, prices))
     for line in words:
@@ -292,9 +314,8 @@ def _of_table(path: str) -> tuple[None, Any, list[str], None, list[str]]:
     table = read_entries(path).observations
     m, n = table.shape
     names = _labels(table.row_labels, m)
-    words = [
-        f"{len(table)} of {m * n} cells are there ({len(table) / (m * n):.1%}); the others are completed"
-    ]
+    rest = "; the others are completed" if len(table) < m * n else ""
+    words = [f"{len(table)} of {m * n} cells are there ({len(table) / (m * n):.1%}){rest}"]
     return None, Bought.from_table(table), names, None, words
 
 
@@ -309,20 +330,6 @@ def _is_study(source: str) -> bool:
 
 def _labels(labels: Any, count: int) -> list[str]:
     return [str(k) for k in range(count)] if labels is None else list(labels)
-
-
-def _pair(bounds: str | None) -> tuple[float, float] | None:
-    from entrywise.exceptions import ParameterError
-
-    if bounds is None:
-        return None
-    try:
-        low, high = (float(x) for x in bounds.split(","))
-    except ValueError:
-        raise ParameterError(f"bounds must be two numbers such as 0,1, got {bounds!r}") from None
-    if not low < high:
-        raise ParameterError(f"bounds must rise, got {bounds!r}")
-    return low, high
 
 
 def _shares(text: str) -> tuple[float, ...]:

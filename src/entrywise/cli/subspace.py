@@ -10,7 +10,10 @@ import typer
 from entrywise.cli._shared import Format, FormatOption, emit, say
 
 if TYPE_CHECKING:
+    from entrywise.results import Subspace
     from entrywise.tables import Column, Table
+
+STRONGEST = 4  # attributes of a component that are printed
 
 
 def subspace(
@@ -48,86 +51,109 @@ def subspace(
     """
     from dataclasses import replace
 
-    import numpy as np
-
-    from entrywise.exceptions import ParameterError
     from entrywise.passive import partial_pca
-    from entrywise.tables import write_table
 
     X, names = read_samples(file, leave_out or [])
-    if components >= X.shape[1] or components < 1:
-        raise ParameterError(
-            f"--components must be in 1..{X.shape[1] - 1} for {X.shape[1]} attributes, got {components}"
-        )
-    if not isinstance(X, np.ndarray):
-        if standardize:
-            raise ParameterError(
-                "--standardize takes a dense table; a sparse matrix is used as it is"
-            )
-        seen = np.bincount(X.indices, minlength=X.shape[1])
-    else:
-        seen = (~np.isnan(X)).sum(axis=0)
-    never = np.flatnonzero(seen == 0)
-    if len(never):
-        raise ParameterError(
-            f"attribute {names[never[0]]!r} of {file} was never seen; leave it out: --leave-out {names[never[0]]}"
-        )
-    if standardize:
-        size = np.nanstd(X, axis=0)
-        if np.any(size == 0):
-            constant = names[int(np.flatnonzero(size == 0)[0])]
-            raise ParameterError(
-                f"attribute {constant!r} is constant and cannot be standardized; --leave-out {constant}"
-            )
+    _refuse(X, names, file, components)
+    size = _sizes(X, names) if standardize else None
+    if size is not None:
         X = X / size
     found = partial_pca(X, components, center=center)
-    share = found.explained_variance_ratio
-    rows = []
-    for c, V in enumerate(found.components):
-        strongest = np.argsort(-np.abs(V), kind="stable")[:4]
-        text = ", ".join(f"{names[j]} {V[j]:+.2f}" for j in strongest)
-        rows.append(
-            (
-                c + 1,
-                float(found.explained_variance[c]),
-                float(share[c]),
-                float(share[: c + 1].sum()),
-                text,
-            )
-        )
-    emit(
-        ("component", "variance", "share", "together", "strongest"),
-        rows,
-        format,
-        title="Principal components",
-    )
+    _print(found, names, format)
     if loadings is not None:
-        lines = (
-            (c + 1, names[j], float(V[j]))
-            for c, V in enumerate(found.components)
-            for j in range(len(names))
-        )
-        write_table(loadings, ("component", "attribute", "loading"), lines)
+        _write_loadings(loadings, found, names)
     if scores is not None:
-        Z = found.transform(X)
-        write_table(
-            scores,
-            ("sample", *(f"component{c + 1}" for c in range(components))),
-            ([i, *z] for i, z in enumerate(Z.tolist())),
-        )
+        _write_scores(scores, found.transform(X))
     if out is not None:
-        scale = {"scale": size.tolist()} if standardize else {}
+        scale = {} if size is None else {"scale": size.tolist()}
         replace(found, report={**found.report, "attributes": names, **scale}).save(out)
     if plot is not None:
         draw_spectrum(plot, found)
+    _say_what_was_seen(found)
+
+
+def _refuse(X: Any, names: list[str], file: str, components: int) -> None:
+    import numpy as np
+
+    from entrywise.exceptions import ParameterError
+
+    d = X.shape[1]
+    if components >= d or components < 1:
+        raise ParameterError(
+            f"--components must be in 1..{d - 1} for {d} attributes, got {components}"
+        )
+    if isinstance(X, np.ndarray):
+        seen = (~np.isnan(X)).sum(axis=0)
+    else:
+        seen = np.bincount(X.indices, minlength=d)
+    never = np.flatnonzero(seen == 0)
+    if len(never):
+        name = names[never[0]]
+        raise ParameterError(
+            f"attribute {name!r} of {file} was never seen; leave it out: --leave-out {name}"
+        )
+
+
+def _sizes(X: Any, names: list[str]) -> Any:
+    """Return the standard deviation of each attribute, none of them 0."""
+    import numpy as np
+
+    from entrywise.exceptions import ParameterError
+
+    if not isinstance(X, np.ndarray):
+        raise ParameterError("--standardize takes a dense table; a sparse matrix is used as it is")
+    size = np.nanstd(X, axis=0)
+    if np.any(size == 0):
+        constant = names[int(np.flatnonzero(size == 0)[0])]
+        raise ParameterError(
+            f"attribute {constant!r} is constant and cannot be standardized; --leave-out {constant}"
+        )
+    return size
+
+
+def _print(found: Subspace, names: list[str], format: Format) -> None:
+    """Print a line a component, with the attributes that weigh most."""
+    import numpy as np
+
+    share = found.explained_variance_ratio
+    rows = []
+    for c, V in enumerate(found.components):
+        strongest = np.argsort(-np.abs(V), kind="stable")[:STRONGEST]
+        text = ", ".join(f"{names[j]} {V[j]:+.2f}" for j in strongest)
+        together = float(share[: c + 1].sum())
+        rows.append((c + 1, float(found.explained_variance[c]), float(share[c]), together, text))
+    columns = ("component", "variance", "share", "together", "strongest")
+    emit(columns, rows, format, title="Principal components")
+
+
+def _write_loadings(path: Path, found: Subspace, names: list[str]) -> None:
+    from entrywise.tables import write_table
+
+    lines = (
+        (c + 1, name, float(weight))
+        for c, V in enumerate(found.components)
+        for name, weight in zip(names, V, strict=True)
+    )
+    write_table(path, ("component", "attribute", "loading"), lines)
+
+
+def _write_scores(path: Path, Z: Any) -> None:
+    from entrywise.tables import write_table
+
+    header = ("sample", *(f"component{c + 1}" for c in range(Z.shape[1])))
+    write_table(path, header, ([i, *z] for i, z in enumerate(Z.tolist())))
+
+
+def _say_what_was_seen(found: Subspace) -> None:
     report = found.report
     say(
         f"{report['samples']} samples, {report['attributes_a_sample']:.3g} of {found.d} attributes seen in each; "
         f"{report['samples_with_fewer_than_two_attributes']} samples show fewer than two"
     )
-    if report["pairs_never_seen_together"]:
+    never = report["pairs_never_seen_together"]
+    if never:
         say(
-            f"{report['pairs_never_seen_together']} pairs were never seen together: their covariance is taken as 0",
+            f"{never} pairs were never seen together: their covariance is taken as 0",
             style="yellow",
         )
 

@@ -17,6 +17,7 @@ from entrywise.study.schema import GIVEN, facts, questions, wants
 from entrywise.types import Indices
 
 ANSWERED, WAITING, WITHDRAWN = 0, 1, 2  # where a question stands
+NEVER = -1  # the step at which a cell was wanted that no step wanted again
 
 
 @dataclass(frozen=True)
@@ -103,30 +104,34 @@ def _table(rows: list[Any], wanted: dict[Key, tuple[Any, ...]], at: int | None) 
         if key != last:
             lines.append(_blank(row, wanted.get(key)))
             last = key
-        turn, kind, value, failed, noise, charged, epoch, seen = row[9:]
-        if kind is None or kind in ("repeat", "failed"):
-            continue
-        if at is not None and (seen is None or seen > at):
+        turn, kind, *_, seen = row[9:]
+        told_later = at is not None and (seen is None or seen > at)
+        if kind in (None, "repeat", "failed") or told_later:
             continue
         if seen is None:
             unseen.append((*key, turn))
-        line = lines[-1]
-        line[_PRICE] += charged
-        if kind == "withdrawn":
-            if line[_STATE] != ANSWERED:  # somebody may have added what was out
-                line[_STATE] = WAITING if (wanted.get(key) or (-1,))[0] >= seen else WITHDRAWN
-        elif kind == "void":
-            line[_STATE], line[_VALUE] = WITHDRAWN, np.nan
-            if (wanted.get(key) or (-1,))[0] >= seen:
-                line[_STATE] = WAITING
-        else:
-            line[_STATE], line[_VALUE] = ANSWERED, np.nan if failed else value
-            line[_EPOCH], line[_NOISE] = epoch, np.nan if noise is None else noise
-            if kind != "amend":
-                line[_KNOWN] = kind == "known"
+        wanted_at = wanted[key][0] if key in wanted else NEVER
+        _fold(lines[-1], row, wanted_at)
     # an entry that was never said to be known is not there yet
     lines = [x for x in lines if x[0] != GIVEN or x[_STATE] == ANSWERED]
     return _past(lines, unseen)
+
+
+def _fold(line: list[Any], row: Any, wanted_at: int) -> None:
+    """Bring the line of a question up to one more fact; `wanted_at` is the last step that asked for its cell."""
+    _, kind, value, failed, noise, charged, epoch, seen = row[9:]
+    line[_PRICE] += charged
+    if kind in ("withdrawn", "void"):
+        if kind == "void":
+            line[_VALUE] = np.nan
+        elif line[_STATE] == ANSWERED:  # somebody added what was out
+            return
+        line[_STATE] = WAITING if wanted_at >= seen else WITHDRAWN
+        return
+    line[_STATE], line[_VALUE] = ANSWERED, np.nan if failed else value
+    line[_EPOCH], line[_NOISE] = epoch, np.nan if noise is None else noise
+    if kind != "amend":
+        line[_KNOWN] = kind == "known"
 
 
 _PRICE, _VALUE, _STATE, _EPOCH, _NOISE, _KNOWN = 9, 10, 11, 12, 13, 14

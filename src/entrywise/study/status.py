@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from entrywise import fragments
 from entrywise.study.entries import Labels, title
+from entrywise.study.leases import WITHDRAWN
 from entrywise.study.records import Record
 from entrywise.study.schema import FREE, GIVEN, epochs, facts, pending, questions, steps, wants
 from entrywise.study.store import Store
@@ -294,36 +295,53 @@ def _question_lines(labels: Labels, number: int, lines: list[Any]) -> list[dict[
     """Return what was said of a question, the standing answer last; or where it waits."""
     first = lines[0]
     said = [line for line in lines if line.kind is not None]
-    standing: Any = None
-    for line in said:
-        if line.kind in ("answer", "known", "amend"):
-            standing = line
-        elif line.kind == "void":
-            standing = None
+    standing = _standing(said)
     paid = sum(line.charged for line in said)
     found = []
     for line in said:
-        what = _WHAT.get(line.kind, line.kind)
-        if line.kind in ("answer", "known", "amend"):
-            what = "amended"
-            if line is standing:
-                what = "known" if line.kind == "known" else "told"
-                if line.kind == "amend" and number == -1:
-                    what = "known"
-        elif (line.kind == "withdrawn" and standing is not None) or (
-            line.kind == "withdrawn" and (line is not said[-1] or first.leased_until != -1.0)
-        ):
+        if line.kind == "withdrawn" and not _is_withdrawn(line, said, standing):
             continue
         price = paid if line is standing else 0.0
         entry = _entry(labels, number, first, first.mode, price)
         answer = {"value": line.value, "failed": bool(line.failed), "worker": line.worker}
+        what = _what(line, standing, number)
         found.append(entry | answer | {"told_at": line.told_at, "what": what})
-    if standing is None and first.leased_until is not None and first.leased_until >= 0:
+    is_out = first.leased_until is not None and first.leased_until >= 0
+    if standing is None and is_out:
         entry = _entry(labels, number, first, first.mode, first.quote)
         what = "leased" if first.holder else "open"
         answer = {"value": None, "failed": False, "worker": first.holder}
         found.append(entry | answer | {"told_at": None, "what": what})
     return sorted(found, key=lambda line: line["what"] in ("told", "known"))
+
+
+_ANSWERS = ("answer", "known", "amend")
+
+
+def _standing(said: list[Any]) -> Any:
+    """Return the fact that holds now: the last answer that was not voided; None when there is none."""
+    standing = None
+    for line in said:
+        if line.kind in _ANSWERS:
+            standing = line
+        elif line.kind == "void":
+            standing = None
+    return standing
+
+
+def _is_withdrawn(line: Any, said: list[Any], standing: Any) -> bool:
+    """Tell whether a question is withdrawn now, not only was once."""
+    return standing is None and line is said[-1] and line.leased_until == WITHDRAWN
+
+
+def _what(line: Any, standing: Any, number: int) -> str:
+    """Return one word for a fact."""
+    if line.kind not in _ANSWERS:
+        return _WHAT.get(line.kind, line.kind)
+    if line is not standing:
+        return "amended"
+    was_known = line.kind == "known" or (line.kind == "amend" and number == GIVEN)
+    return "known" if was_known else "told"
 
 
 def last_answers(store: Store, record: Record, labels: Labels) -> str:

@@ -314,29 +314,39 @@ def _codes(table: Table, column: Column) -> tuple[Indices, tuple[str, ...]]:
 def _wide(table: Table, labels: Labels, noise: str | float | None) -> Reading:
     if isinstance(noise, str):
         raise table.error("a wide table has no column of noise; give one number, or a long table")
-    if labels == "first" and len(table.columns) < 2:
-        raise table.error("must have a column of values beside its labels")
-    labelled = labels == "first" or (
-        labels == "auto" and has_labels(facts_of(table), len(table), table.headed)
-    )
+    labelled = _is_labelled(table, labels)
     body = table.columns[1:] if labelled else table.columns
-    for k, column in enumerate(body):
-        if table.headed and not column.name:
-            raise table.error(f"column {k + 1 + labelled} has no name in the header; give one")
+    col_labels = _column_names(table, body, first=1 + labelled)
     X = np.column_stack([table.values(c, "leave gaps empty", gaps=True) for c in body])
     row_labels = list(table.columns[0].cells) if labelled else None
     if row_labels is not None and "" in row_labels:
         X, row_labels = _without_blank_lines(table, X, row_labels)
     if np.all(np.isnan(X)):
         raise table.error("has no known entry; give at least one")
-    found = Observations.from_dense(
-        X,
-        noise=noise,
-        row_labels=row_labels,
-        col_labels=[column.name for column in body] if table.headed else None,
-    )
-    rows = table.columns[0].name if labelled and table.headed and table.columns[0].name else "rows"
-    return Reading(found, rows if labelled else "rows without labels", "columns")
+    found = Observations.from_dense(X, noise=noise, row_labels=row_labels, col_labels=col_labels)
+    if not labelled:
+        return Reading(found, "rows without labels", "columns")
+    name = table.columns[0].name if table.headed else ""
+    return Reading(found, name or "rows", "columns")
+
+
+def _is_labelled(table: Table, labels: Labels) -> bool:
+    """Tell whether the first column of a wide table holds labels: as asked, or as it looks."""
+    if labels == "first" and len(table.columns) < 2:
+        raise table.error("must have a column of values beside its labels")
+    if labels != "auto":
+        return labels == "first"
+    return has_labels(facts_of(table), len(table), table.headed)
+
+
+def _column_names(table: Table, body: Sequence[Any], first: int) -> list[str] | None:
+    """Return the names in the header, none of them empty; None without a header."""
+    if not table.headed:
+        return None
+    for k, column in enumerate(body):
+        if not column.name:
+            raise table.error(f"column {k + first} has no name in the header; give one")
+    return [column.name for column in body]
 
 
 def _without_blank_lines(table: Table, X: Array, labels: Sequence[str]) -> tuple[Array, list[str]]:

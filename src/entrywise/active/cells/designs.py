@@ -38,6 +38,14 @@ def new_rows(known: Mask, available: Mask) -> Mask | None:
     return np.asarray(~old)
 
 
+def new_columns(known: Mask, available: Mask) -> Mask | None:
+    """Tell which columns are new beside a history that tells the rows apart, shape (n,); None where there is none.
+
+    As :func:`new_rows`, of columns: 20 old ones are enough to place a row.
+    """
+    return new_rows(known.T, available.T)
+
+
 def row_deviations(seen: Observations) -> Array:
     """Return how far the answers of each row scatter about row and column levels, shrunk, shape (m,)."""
     m = seen.shape[0]

@@ -85,8 +85,8 @@ def most_informative(
     rank : int, optional
         Components of the fit; None lets the fit choose at every round.
     reserve : float
-        Share of the budget for a blind reserve: cells drawn first, hidden from the fit and from the rule,
-        which make the intervals valid although the rule chose the rest.
+        Share of the budget for a blind reserve: cells drawn first and hidden from the rule, which make the
+        intervals valid although the rule chose the rest. The last fit has them, too.
     explore : float
         Share of each batch that is drawn at random (in proportion to 1 / price).
     growth : float
@@ -108,8 +108,8 @@ def most_informative(
     Returns
     -------
     LowRank
-        The fit of what was bought and not hidden. With a reserve its intervals are conformal, weighted by
-        1 / probability where prices vary; the certificate says so, or says why not.
+        The fit of what was bought. With a reserve its intervals are conformal, each fifth of the reserve predicted
+        from everything else, weighted by 1 / probability where prices vary; the certificate says so, or says why not.
 
     Notes
     -----
@@ -156,10 +156,10 @@ def most_informative(
             return _plates(state, form, [first], situation)
     fit = fitted(state, rank, step)
     if not len(state.values):
-        return calibrated(state, fit, step, rule, goal, "nothing could be bought")
+        return calibrated(state, fit, rank, step, rule, goal, "nothing could be bought")
     reason = _enough(state, fit, score_error, least_gain)
     if reason:
-        return calibrated(state, fit, step, rule, goal, reason)
+        return calibrated(state, fit, rank, step, rule, goal, reason)
     thin = len(state.values) < guard * max(shape)
     name = "leverage" if rule == "gain" and thin else rule
     share = 0.0 if rule in ("random", "balanced") else explore
@@ -172,7 +172,7 @@ def most_informative(
         chosen = choose(state, fit, name, goal, money, share)
         wanted = None if chosen is None else state.batch(*chosen)
     if wanted is None:
-        return calibrated(state, fit, step, rule, goal, "the money left buys no further cell")
+        return calibrated(state, fit, rank, step, rule, goal, "the money left buys no further cell")
     return _foretold(wanted, fit, expected_error(state, fit, goal))
 
 

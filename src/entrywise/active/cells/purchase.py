@@ -6,7 +6,7 @@ Cells are coded as ``i * n + j``. Nothing of size m x n is kept; cells are looke
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,16 @@ class Purchase:
         """What may be fitted: bought, and not hidden."""
         return Observations.from_triplets(
             self.rows, self.cols, self.values, self.shape, duplicates="keep"
+        )
+
+    def with_reserve(self, some: NDArray[np.bool_]) -> Purchase:
+        """Return the purchase with `some` of the hidden cells, a mask over them, among what may be fitted."""
+        i, j = np.divmod(self.hidden[some], self.shape[1])
+        return replace(
+            self,
+            rows=np.r_[self.rows, i],
+            cols=np.r_[self.cols, j],
+            values=np.r_[self.values, self.hidden_values[some]],
         )
 
     def price(self, rows: Indices) -> Array:

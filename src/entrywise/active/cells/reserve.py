@@ -1,4 +1,4 @@
-"""The blind reserve: cells drawn before anything is known, hidden from the fit and from the rule.
+"""The blind reserve: cells drawn before anything is known, hidden from the rule and from all but the last fit.
 
 A cell is in the reserve when a number that belongs to it for good, u(seed, row, col), lies below its
 chance. A study that grows raises the chances or adds cells; what was in the reserve stays in it.

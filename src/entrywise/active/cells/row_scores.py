@@ -18,6 +18,7 @@ from entrywise.active.cells.designs import (
     allocation,
     chances,
     greedy_columns,
+    new_columns,
     new_rows,
     row_deviations,
     spread,
@@ -59,6 +60,8 @@ def row_scores(
 
     **New rows.** With at least 20 rows known beforehand for at least half of their cells, money goes to the other
     rows only, and to the columns that lower the variance of their means most per price, under a fit of what is known.
+    **New columns.** With at least 20 columns known for at least half of their cells, rows need no common columns to be
+    placed: the money is spread over the others, rows in Neyman's proportion, columns alike.
 
     Parameters
     ----------
@@ -105,6 +108,8 @@ def row_scores(
         cells, arm = board.columns(np.inf), "order"
     elif board.new is not None:
         cells, arm = board.against_history(rank), "new row"
+    elif board.new_cols is not None and board.priced_by_row:
+        cells, arm = board.over_new_columns(), "new column"
     elif board.priced_by_row:
         cells, arm = board.core_and_spread(core)
     else:
@@ -124,6 +129,7 @@ class _Board:
     available: Mask
     taken: Mask
     new: Mask | None
+    new_cols: Mask | None
     seen: Observations
     situation: Situation
 
@@ -145,8 +151,8 @@ class _Board:
         seen = Observations.from_triplets(
             told.rows, told.cols, told.values, shape, duplicates="mean"
         )
-        new = new_rows(known, available)
-        return cls(shape, price, available, taken, new, seen, now)
+        new, new_cols = new_rows(known, available), new_columns(known, available)
+        return cls(shape, price, available, taken, new, new_cols, seen, now)
 
     @property
     def open(self) -> Mask:
@@ -191,19 +197,29 @@ class _Board:
 
     def _spread(self, common: int) -> Indices:
         """Return cells that bring every row to its share of the money."""
-        price = self.price[:, 0]
         in_core = np.zeros(self.shape[1], bool)
         in_core[column_order(self.situation.seed, len(in_core))[:common]] = True
-        have = self.taken.sum(axis=1)
         core = (self.taken & in_core).sum(axis=1)
-        equal = (self.money - float(price @ core)) / float(price.sum())
+        return self._spread_over(np.ones(self.shape[1], bool), core)
+
+    def over_new_columns(self) -> Indices:
+        """Return cells of new columns that bring every row to its share of the money."""
+        assert self.new_cols is not None
+        return self._spread_over(self.new_cols, np.zeros(self.shape[0], np.int64))
+
+    def _spread_over(self, columns: Mask, core: Indices) -> Indices:
+        """Return cells of some columns; of each row `core` cells are there already, a share of the rest is sure."""
+        price, taken, still = self.price[:, 0], self.taken & columns, self.open & columns
+        have = taken.sum(axis=1)
+        money = self.left + float(price @ have)
+        equal = (money - float(price @ core)) / float(price.sum())
         least = np.maximum(core + LEAST_SHARE * max(equal, 0.0), have)
         target = allocation(
             row_deviations(self.seen) if len(self.seen) else np.ones(len(have)),
             price,
             least=least,
-            most=have + self.open.sum(axis=1),
-            money=self.money,
+            most=have + still.sum(axis=1),
+            money=money,
         )
         missing = np.maximum(target - have, 0)
         if len(
@@ -211,7 +227,7 @@ class _Board:
         ):  # answers are still to come: one cell a row, then look again
             missing = np.minimum(missing, 1)
         rng = np.random.default_rng([self.situation.seed, 2, self.situation.step])
-        return spread(missing, self.taken, self.open, rng)
+        return spread(missing, self.taken, still, rng)
 
     def by_price(self) -> Indices:
         """Return open cells in the order in which independent draws by price take them."""

@@ -110,7 +110,7 @@ def best_row_step(
         return state.batch(cells, "start")
     fit, rounds = fitted(state, rank, situation.step), situation.step
     if not len(state.values):
-        return _result(state, fit, rounds, "nothing could be bought")
+        return _result(state, fit, rank, rounds, "nothing could be bought")
     _, sure = winner(state, fit, np.random.default_rng(rounds))
     size = size or max(1, state.shape[0] // 2)
     if confidence is None:
@@ -118,10 +118,10 @@ def best_row_step(
     else:
         table, horizon = _table(state, columns)
         if named_winner(table, confidence, horizon, table.shape[1]) is not None:
-            return _result(state, fit, rounds, f"a winner is sure at {confidence:g}")
+            return _result(state, fit, rank, rounds, f"a winner is sure at {confidence:g}")
         cells = _least_sure(state, columns, table, horizon, size)
     if not len(cells):
-        return _result(state, fit, rounds, "the money left buys no further cell")
+        return _result(state, fit, rank, rounds, "the money left buys no further cell")
     i, j = np.divmod(cells, state.shape[1])
     return state.batch(
         cells,
@@ -236,8 +236,8 @@ def _two(mean: Array, deviation: Array, rng: np.random.Generator) -> tuple[int, 
     return leader, int(np.argmax(last))
 
 
-def _result(state: Purchase, fit: LowRank, rounds: int, reason: str) -> LowRank:
-    found = calibrated(state, fit, rounds, "top-two", "best", reason)
+def _result(state: Purchase, fit: LowRank, rank: int | None, rounds: int, reason: str) -> LowRank:
+    found = calibrated(state, fit, rank, rounds, "top-two", "best", reason)
     if not len(state.values):
         return replace(found, report={**found.report, "best": None, "confidence": 0.0})
     best, sure = winner(state, fit, np.random.default_rng(rounds))

@@ -93,7 +93,8 @@ def ucb_e(
     if len(cells):
         return state.batch(cells, "ucb-e")
     reason = "the money left buys no further cell"
-    found = calibrated(state, fitted(state, rank, rounds), rounds, "ucb-e", "best", reason)
+    fit = fitted(state, rank, rounds)
+    found = calibrated(state, fit, rank, rounds, "ucb-e", "best", reason)
     means = bounds(state, 0.0, rank, rounds)[0] if low_rank else _means(state)
     best = int(np.argmax(means)) if len(state.values) else None
     return replace(found, report={**found.report, "best": best})

@@ -115,6 +115,13 @@ class Bought:
         """Which cells exist, shape (m, n)."""
         return np.ones(self.shape, bool) if self.available is None else self.available
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cell that exists was bought or known."""
+        seen = np.zeros(self.shape, bool)
+        seen[self.rows, self.cols] = True
+        return bool(np.all(seen | ~self.there))
+
     def observations(self, which: Any = slice(None)) -> Observations:
         """Return (some of) what was bought and known as observations, an entry listed twice by its mean."""
         return Observations.from_triplets(

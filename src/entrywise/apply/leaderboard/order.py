@@ -64,7 +64,7 @@ class Differences:
         return found - found.T
 
 
-def paired(values: Array, columns: int, rng: np.random.Generator | int = 0) -> Differences:
+def paired(values: Array, columns: float, rng: np.random.Generator | int = 0) -> Differences:
     r"""Return the differences between rows that were measured on the same k random columns of `columns`.
 
     The influence of column j on row i is :math:`\psi_{ij} = y_{ij} - \bar y_i`; a difference has the variance
@@ -74,6 +74,8 @@ def paired(values: Array, columns: int, rng: np.random.Generator | int = 0) -> D
     Parameters
     ----------
     values : ndarray of shape (m, k)
+    columns : float
+        How many there are; infinity when they are a sample of any number.
     """
     m, k = values.shape
     if k < 2:

@@ -28,7 +28,7 @@ BUDGETS = (0.02, 0.05, 0.1, 0.2)
 RELIABLE = (
     0.9  # share of the variance between scores that is true: then errors are a third of the spread
 )
-BAND = 1.645  # normal quantile of the printed band
+BAND = 0.95  # quantile of Student's t at either end of the printed band
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def rehearse(
     Returns
     -------
     Rehearsal
-        The band of each line is for a single purchase on other rows of the same kind: it counts the variance between
-        repeats and between rows.
+        The band of each line is for a single purchase on as many other rows of the same kind: it counts the variance
+        between repeats and between rows, of the forecast and of the purchase.
 
     Examples
     --------
@@ -190,6 +190,7 @@ def _line(
     bought: Sequence[Scores], truth: Array, budget: float, share: float, goal: str, naive: float
 ) -> Rehearsed:
     from scipy.stats import kendalltau
+    from scipy.stats import t as student
 
     squares = np.array([(x.mean - truth) ** 2 for x in bought])  # (repeats, m)
     error = float(np.sqrt(squares.mean()))
@@ -197,7 +198,9 @@ def _line(
     between = float(np.var(single, ddof=1)) if len(single) > 1 else 0.0
     by_row = squares.mean(axis=0)
     rows = float(np.var(by_row) / len(by_row) / max(4.0 * by_row.mean() ** 2, 1e-300))
-    doubt = float(np.exp(BAND * np.sqrt(between + rows)))
+    # the purchase to come has its own draw and its own rows; so had the forecast
+    variance = between * (1.0 + 1.0 / len(bought)) + 2.0 * rows
+    doubt = float(np.exp(student.ppf(BAND, len(bought) - 1) * np.sqrt(variance)))
     better = truth[:, None] > truth[None, :]
     pairs = len(truth) * (len(truth) - 1) / 2
     claims = [int(x.told.surely.sum()) for x in bought]

@@ -8,7 +8,7 @@ the errors to the predictions; the scores themselves are the fit's, whose errors
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,7 @@ def scores(
     *,
     bounds: tuple[float, float] | None = None,
     promise: Promise = "pairs",
+    columns: Literal["these", "sample"] = "these",
     rng: int = 0,
 ) -> Scores:
     r"""Return the score of every row: its mean over all columns, bought cells as they are, the others by the fit.
@@ -130,6 +131,9 @@ def scores(
         Range of the answers; scores and intervals stay within what is still possible.
     promise : {"pairs", "all", "holm"}
         Of the claims who is better, see :func:`~entrywise.apply.leaderboard.order.order`.
+    columns : {"these", "sample"}
+        What intervals and claims speak of: the mean over these very columns (a row all of whose cells are known then
+        has no error left), or over all columns such as these, of which these are a random sample.
 
     Examples
     --------
@@ -144,19 +148,33 @@ def scores(
     """
     if not 0 < level < 1:
         raise ParameterError(f"level must be above 0 and below 1, got {level}")
+    if columns not in ("these", "sample"):
+        raise ParameterError(f"columns must be these or sample, got {columns!r}")
     seen, there = bought.observations(), bought.there
     if np.any(bought.arms == "order"):
-        found = _ordered(bought, rng)
+        values = _common(bought)
+        population = there.sum(axis=1).astype(np.float64)
+        if columns == "sample":
+            population[:] = np.inf
+        found = paired(values, np.inf if columns == "sample" else bought.shape[1], rng)
         mean, how = found.mean, "raw means over common columns"
-        deviation, freedom = _own_errors(bought)
+        deviation, freedom = _own_errors(values, population)
     else:
         fit = low_rank(seen) if fit is None else fit
         mean = completed_means(fit, seen, there, bounds)
         mean, deviation, freedom, how = _intervals(fit, bought, mean, prices, level, rng)
         found = unpaired(mean, deviation, freedom, rng)
+        if columns == "sample":
+            table = np.where(there, fit.entries(*np.indices(bought.shape)), np.nan)
+            table[seen.rows, seen.cols] = seen.values
+            found, deviation, freedom = _among_others(table, found, deviation, freedom, rng)
+    if columns == "sample":
+        how += "; the columns count as a sample of others"
     half = _student(level, freedom) * deviation
     low, high = mean - half, mean + half
-    if bounds is not None:
+    if bounds is not None and columns == "sample":
+        low, high = np.clip(low, *bounds), np.clip(high, *bounds)
+    elif bounds is not None:
         low, high = _possible(seen, there, bounds, low, high)
     paid = np.where(bought.known, 0.0, bought.price)
     m = bought.shape[0]
@@ -275,10 +293,15 @@ def _intervals(
     whole = np.bincount(seen.rows, minlength=len(mean)) >= there.sum(axis=1)
     old = ~whole & ~new
     deviation, freedom = np.zeros(len(mean)), np.full(len(mean), float(len(seen)))
-    how = "errors on cells left out by fifths"
+    how = "every cell is known"
     if old.any():
+        how = "errors on cells left out by fifths"
         residual = left_out_residuals(seen, fit.rank, rng=rng)
-        if np.all(price == price[:, :1]):
+        fresh = np.unique(bought.cols[bought.arms == "new column"])
+        if len(fresh):
+            found = _by_strata(seen, residual, there, fresh)
+            how += ", of known and new columns apart"
+        elif np.all(price == price[:, :1]):
             found = equal_chances(seen.rows, residual, there.sum(axis=1))
         else:
             chance = chances(price, there, float(price[seen.rows, seen.cols].sum()))
@@ -299,38 +322,70 @@ def _intervals(
     return mean, deviation, freedom, how
 
 
+def _by_strata(
+    seen: Observations, residual: Array, there: Mask, fresh: Indices
+) -> tuple[Array, Array]:
+    """Return deviation and degrees of freedom of the mean of rows whose known and new columns were drawn apart.
+
+    With shares n_s / n of the cells the variance is the sum of (n_s / n)^2 times that of each part's mean.
+    """
+    new = np.zeros(there.shape[1], bool)
+    new[fresh] = True
+    variance, freedom = np.zeros(len(there)), np.full(len(there), np.inf)
+    for part in (new, ~new):
+        cells, mine = (there & part).sum(axis=1), part[seen.cols]
+        if np.all(np.bincount(seen.rows[mine], minlength=len(there)) >= cells):
+            continue  # all of it is known
+        deviation, own = equal_chances(seen.rows[mine], residual[mine], cells)
+        variance += (cells / np.maximum(there.sum(axis=1), 1)) ** 2 * deviation**2
+        freedom = np.minimum(freedom, own)
+    return np.sqrt(variance), freedom
+
+
 def _price(bought: Bought, prices: Prices | None) -> Array:
     m, n = bought.shape
     i, j = np.divmod(np.arange(m * n), n)
     return (prices or Prices()).of("entry", i, j).reshape(m, n)
 
 
-def _common(bought: Bought) -> tuple[Array, int]:
+def _common(bought: Bought) -> Array:
     """Return the columns that goal order bought, NaN where a cell is missing, shape (m, k)."""
     mine = bought.arms == "order"
     columns = np.unique(bought.cols[mine])
     place = np.searchsorted(columns, bought.cols[mine])
     values = np.full((bought.shape[0], len(columns)), np.nan)
     values[bought.rows[mine], place] = bought.values[mine]
-    return values, bought.shape[1]
+    return values
 
 
-def _ordered(bought: Bought, rng: int) -> Differences:
-    return paired(*_common(bought), rng=rng)
-
-
-def _own_errors(bought: Bought) -> tuple[Array, Array]:
-    """Return deviation and degrees of freedom of raw means, shape (m,)."""
-    values, _ = _common(bought)
-    m = bought.shape[0]
-    rows, place = np.nonzero(~np.isnan(values))
-    counts = np.bincount(rows, minlength=m).astype(np.float64)
-    level = np.bincount(rows, values[rows, place], m) / np.maximum(counts, 1.0)
-    squares = np.bincount(rows, (values[rows, place] - level[rows]) ** 2, m)
+def _own_errors(values: Array, population: Array) -> tuple[Array, Array]:
+    """Return deviation and degrees of freedom of raw means over columns drawn from `population`, shape (m,)."""
+    there = ~np.isnan(values)
+    counts = there.sum(axis=1).astype(np.float64)
+    level = np.where(there, values, 0.0).sum(axis=1) / np.maximum(counts, 1.0)
+    squares = np.where(there, values - level[:, None], 0.0) ** 2
     freedom = np.maximum(counts - 1.0, 0.0)
-    variance, added = shrunk_variances(squares / np.maximum(freedom, 1.0), freedom)
-    rest = 1.0 / np.maximum(counts, 1.0) - 1.0 / np.maximum(bought.there.sum(axis=1), 1)
+    variance, added = shrunk_variances(squares.sum(axis=1) / np.maximum(freedom, 1.0), freedom)
+    rest = 1.0 / np.maximum(counts, 1.0) - 1.0 / np.maximum(population, 1)
     return np.sqrt(variance * np.maximum(rest, 0.0)), freedom + added
+
+
+def _among_others(
+    table: Array, found: Differences, deviation: Array, freedom: Array, rng: int
+) -> tuple[Differences, Array, Array]:
+    """Return differences, deviations and degrees of freedom with the draw of the columns added.
+
+    The completed table stands for the columns; what completing adds is independent of which columns they are.
+    """
+    drawn = paired(table, np.inf, rng + 1)
+    own, own_freedom = _own_errors(table, np.full(len(table), np.inf))
+    both = Differences(
+        found.mean,
+        np.sqrt(found.deviation**2 + drawn.deviation**2),
+        np.minimum(found.freedom, drawn.freedom),
+        found.noise + drawn.noise,
+    )
+    return both, np.sqrt(deviation**2 + own**2), np.minimum(freedom, own_freedom)
 
 
 def _student(level: float, freedom: Array) -> Array:

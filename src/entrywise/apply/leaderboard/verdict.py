@@ -52,10 +52,10 @@ def settling_costs(
     for k, l in enumerate(rivals):
         gap = board.mean[first] - board.mean[l]
         deviation = board.apart.deviation[first, l]
-        if not (gap > 0 and deviation > 0):
-            continue
-        share = min(1.0, (gap / (apart * deviation)) ** 2)
         pair = np.array([first, l])
+        if not (gap > 0 and deviation > 0) or np.all(board.cells[pair] >= cells[pair]):
+            continue  # no gap to settle, or no cell left to settle it with
+        share = min(1.0, (gap / (apart * deviation)) ** 2)
         have = np.maximum(board.cells[pair], 1)
         wanted = 1.0 / (share * (1.0 / have - 1.0 / cells[pair]) + 1.0 / cells[pair])
         found[k] = float(np.sum((np.ceil(wanted) - have) * price[pair]))
