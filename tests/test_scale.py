@@ -330,8 +330,8 @@ def kill_one(client):
 
 @pytest.mark.slow
 def test_dask_comes_to_the_same_result_when_a_worker_dies(folder, client):
-    whole = ew.complete(Blocks(folder))
-    assert_same(whole, ew.complete(Blocks(folder, blocks=4), engine=client))
+    how = {"rank": 2, "calibrate": False, "max_sweeps": 6}
+    whole = ew.complete(Blocks(folder), **how)
     victims = []
 
     def tick(sweep, noise):
@@ -339,7 +339,8 @@ def test_dask_comes_to_the_same_result_when_a_worker_dies(folder, client):
             victims.append(threading.Timer(0.01, kill_one, [client]))
             victims[0].start()
 
-    assert_same(whole, ew.complete(Blocks(folder, blocks=7), engine=client, progress=tick))
+    blocks = Blocks(folder, blocks=7)
+    assert_same(whole, ew.complete(blocks, engine=client, progress=tick, **how))
     assert victims
 
 
