@@ -8,7 +8,7 @@ INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.tx
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 WORKERS ?= 2
 
-.PHONY: demo test quick lint types imports bench docs wheel lock clean
+.PHONY: demo test quick lint types imports bench papers docs wheel lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/entrywise demo
@@ -34,6 +34,11 @@ imports: $(VENV)/.dev
 # make bench NAME=nystrom        every benchmark is benchmarks/NAME.py and prints ratios of one run
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/$(NAME).py $(ARGS)
+
+# every figure of the five papers, hours; what results/ keeps is not drawn again. The manual's pages come from it
+papers: $(VENV)/.dev
+	for paper in active-psd binary noisycur rank-one subspace; do \
+	  $(BIN)/entrywise reproduce $$paper --page docs/papers $(ARGS) || exit 1; done
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -3,6 +3,7 @@
 make bench NAME=answers                          everything but the large fits and the IRT peer
 make bench NAME=answers ARGS="--quick"           two seeds of each
 make bench NAME=answers ARGS="--irt PYTHON"      also girth's 2PL, in a Python that has girth
+make bench NAME=answers ARGS="--cmfrec PYTHON"   also cmfrec with the same features, in a Python that has it and pandas
 make bench NAME=answers ARGS="--large"           also 2,000 x 5,000 and 11,785 x 36,259 yes/no answers
 make bench NAME=answers ARGS="--only binary,lines"
 """
@@ -39,9 +40,10 @@ CLIPS = (
 COVER = (0.885, 0.915)
 
 GIRTH = """
-import sys, time
+import resource, sys, time
 import numpy as np
 import girth
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]), int(sys.argv[2])))
 file = np.load(sys.argv[1])
 NONE = -99999                                      # girth's mark of no answer
 Y = np.full(file["shape"], NONE, int)
@@ -63,6 +65,30 @@ fitted = 1 / (1 + np.exp(-a * (ability[:, None] - b)))
 P[:, usable] = np.where(flipped, 1 - fitted, fitted)
 p = np.clip(np.nan_to_num(P[file["ti"], file["tj"]], nan=0.5), 1e-3, 1 - 1e-3)
 print("loss", -np.mean(np.where(file["ty"] == 1, np.log(p), np.log(1 - p))))
+"""
+
+
+CMFREC = """
+import itertools, sys
+import numpy as np
+import pandas as pd
+from cmfrec import CMF
+file = np.load(sys.argv[1])
+X = pd.DataFrame({"UserId": file["i"], "ItemId": file["j"], "Rating": file["y"]})
+sides = {}
+for name, key, F in (("U", "UserId", file["F"]), ("I", "ItemId", file["G"])):
+    if F.shape[1]:
+        frame = pd.DataFrame(F, columns=[f"f{k}" for k in range(F.shape[1])])
+        frame.insert(0, key, np.arange(len(F)))
+        sides[name] = frame
+best = np.inf
+for rank, penalty, weight in itertools.product((5, 20), (1.0, 10.0, 50.0), (0.5, 5.0)):
+    model = CMF(k=rank, lambda_=penalty, w_user=weight, w_item=weight, nthreads=1, verbose=False)
+    model.fit(X, **sides)
+    off = np.asarray(model.predict(file["ti"], file["tj"]), float) - file["ty"]
+    error = np.sqrt(np.mean(off**2))
+    best = min(best, error if np.isfinite(error) else np.inf)
+print("best", best)
 """
 
 
@@ -121,9 +147,9 @@ def binary(bars, seeds, python):
                 best = min(log_loss(np.clip(guess, c, 1 - c), held.values) for c in CLIPS)
                 own = log_loss(logit.probability(held.rows, held.cols), held.values)
                 costs.append(fast / slow)
-                peer = girth(python, kept, held) if python and seed == seeds[0] else None
-                if peer is not None:
-                    against.append((name, share, own / peer[0], fast, peer[1]))
+                theirs = girth(python, kept, held) if python and seed == seeds[0] else None
+                if theirs is not None:
+                    against.append((name, share, own / theirs[0], fast, theirs[1]))
                 found.append((own, best, plain.rank, logit.rank, fast / slow))
             means = np.mean(found, axis=0)
             gain = float(np.mean([own / best - 1 for own, best, *_ in found]))
@@ -158,32 +184,49 @@ def binary(bars, seeds, python):
 
 
 def girth(python, kept, held, limit=600.0):
-    """Return (log-loss, CPU seconds) of girth's 2PL, or None when it does not end in time."""
-    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
-        np.savez(
-            file.name, shape=np.array(kept.shape), i=kept.rows, j=kept.cols, y=kept.values,
-            ti=held.rows, tj=held.cols, ty=held.values,
-        )  # fmt: skip
-        try:
-            done = subprocess.run(
-                [python, "-c", GIRTH, file.name], capture_output=True, text=True, timeout=limit
-            )
-        except subprocess.TimeoutExpired:
-            return None
-    if done.returncode:
-        print("girth:", done.stderr.strip().splitlines()[-1], flush=True)
+    """Return (log-loss, CPU seconds) of girth's 2PL, or None when it does not end in so many CPU seconds."""
+    words = peer(python, GIRTH, str(int(limit)), **arrays_of(kept, held))
+    if words is None:
         return None
-    words = done.stdout.split()
     return float(words[words.index("loss") + 1]), float(words[words.index("seconds") + 1])
 
 
-def many_answers(m, n, known, seed):
-    """Fit yes/no answers of rank 2, in a child; return (wall seconds, log-loss, that of the true probabilities)."""
-    import numpy as np
+def cmfrec(python, kept, held, F, G):
+    """Return the least error of cmfrec with side information over a grid of 12, chosen by that error itself."""
+    from entrywise.results import Features
 
-    from entrywise import Observations
-    from entrywise.passive import low_rank
+    sides = []
+    for given, labels, lines in zip((F, G), (kept.row_labels, kept.col_labels), kept.shape, strict=True):  # fmt: skip
+        coded = np.zeros((lines, 0))
+        if given is not None:
+            coded = Features.of(given, labels, lines, "line")[1]
+        sides.append(coded)
+    words = peer(python, CMFREC, F=sides[0], G=sides[1], **arrays_of(kept, held))
+    return float("nan") if words is None else float(words[words.index("best") + 1])
 
+
+def arrays_of(kept, held):
+    """Return what is known and what is asked, as arrays."""
+    return {
+        "shape": np.array(kept.shape), "i": kept.rows, "j": kept.cols, "y": kept.values,
+        "ti": held.rows, "tj": held.cols, "ty": held.values,
+    }  # fmt: skip
+
+
+def peer(python, script, *words, **arrays):
+    """Return what a script prints in another Python, word by word; None when it fails or its time is over."""
+    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+        np.savez(file.name, **arrays)
+        command = [python, "-c", script, file.name, *words]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        print("peer:", (done.stderr.strip().splitlines() or ["its time is over"])[-1], flush=True)
+        return None
+    return done.stdout.split()
+
+
+def made_answers(m, n, known, seed):
+    """Return yes/no answers of rank 2: rows, columns, answers, their probabilities; the first 20,000 are for testing."""
     rng = np.random.default_rng(seed)
     U, V = rng.standard_normal((m, 2)), rng.standard_normal((n, 2))
     b, c = rng.standard_normal(m), rng.standard_normal(n)
@@ -192,14 +235,24 @@ def many_answers(m, n, known, seed):
     i, j = at // n, at % n
     eta = np.einsum("tk,tk->t", U[i], V[j]) + b[i] + c[j]
     p = 1 / (1 + np.exp(-eta))
-    y = (rng.random(len(p)) < p).astype(float)
+    return i, j, (rng.random(len(p)) < p).astype(float), p
+
+
+def many_answers(m, n, known, seed):
+    """Fit yes/no answers of rank 2, in a child; return (wall seconds, log-loss, that of the true probabilities)."""
+
+    from entrywise import Observations
+    from entrywise.passive import low_rank
+
+    i, j, y, p = made_answers(m, n, known, seed)
     tiny = Observations(i[:500] % 20, j[:500] % 20, y[:500], (20, 20))
     low_rank(tiny, 1, likelihood="binary", max_sweeps=2)  # compiles
-    start = time.perf_counter()
+    start, worked = time.perf_counter(), time.process_time()
     found = low_rank(Observations(i[20_000:], j[20_000:], y[20_000:], (m, n)), likelihood="binary")
-    seconds = time.perf_counter() - start
+    seconds, worked = time.perf_counter() - start, time.process_time() - worked
     own = log_loss(found.probability(i[:20_000], j[:20_000]), y[:20_000])
-    return seconds, own, log_loss(p[:20_000], y[:20_000]), found.rank, found.report["sweeps"]
+    truth = log_loss(p[:20_000], y[:20_000])
+    return seconds, own, truth, found.rank, found.report["sweeps"], worked
 
 
 def large(bars, python):
@@ -210,11 +263,26 @@ def large(bars, python):
         print(*rows[-1], flush=True)
     show(
         "many yes/no answers",
-        ("shape", "known", "wall s", "GB", "log-loss", "of the truth", "rank", "sweeps"),
+        ("shape", "known", "wall s", "GB", "log-loss", "of the truth", "rank", "sweeps", "CPU s"),
         rows,
     )
+    if python:
+        against_girth(bars, python, rows[0][-1])
     bars.at_most("11,785 x 36,259 with 1 % known: minutes", rows[-1][2] / 60, 10)
     bars.at_most("11,785 x 36,259 with 1 % known: GB", rows[-1][3], 8)
+
+
+def against_girth(bars, python, seconds):
+    """Let girth fit the same 2,000 x 5,000 answers, for at most 20 times our CPU time."""
+    from entrywise import Observations
+
+    i, j, y, _ = made_answers(2000, 5000, 1_000_000, SEEDS[0])
+    seen = Observations(i, j, y, (2000, 5000))
+    test = np.arange(len(seen)) < 20_000
+    limit = 20.0 * seconds + 1.0
+    found = girth(python, seen.take(~test), seen.take(test), limit)
+    ratio = limit / seconds if found is None else found[1] / seconds
+    bars.at_least("girth 2PL / ours at 2,000 x 5,000, CPU, at least", ratio, 20)
 
 
 def films():
@@ -275,7 +343,7 @@ def as_before(found):
     )
 
 
-def features(bars, seeds):
+def features(bars, seeds, python=None):
     from entrywise import complete
     from entrywise.passive import low_rank
 
@@ -294,18 +362,34 @@ def features(bars, seeds):
             kept, held = split(seen, share, seed, kind)
             plain = low_rank(kept)
             told = low_rank(kept, row_features=F, col_features=G)
-            found.append((rmse(told, held), rmse(plain, held), rmse(as_before(plain), held)))
-        own, now, before = np.array(found).T
+            theirs = float("nan")
+            if python and seed in seeds[:2]:
+                theirs = cmfrec(python, kept, held, F, G)
+            errors = (rmse(told, held), rmse(plain, held), rmse(as_before(plain), held))
+            found.append((*errors, theirs))
+        own, now, before, peers = np.array(found).T
         ratio = own / before
         error = float(ratio.std(ddof=1) / np.sqrt(len(ratio)))
         means = [float(x.mean()) for x in (own, now, before, ratio)]
-        rows.append((name, *means, error, float((own / now).mean())))
+        against = float(np.nanmean(own / peers)) if python else float("nan")
+        rows.append((name, *means, error, float((own / now).mean()), against))
         print(*rows[-1], flush=True)
+        if python:
+            bars.at_most(f"features, {name}: RMSE / cmfrec's best of 12", against, 1.0)
         bars.at_most(f"features, {name}: RMSE / plain", float(ratio.mean()), bar)
         bars.at_most(f"features, {name}: ratio + 2 s.e.", float(ratio.mean()) + 2 * error, 1.0)
     show(
         f"RMSE with features, {len(seeds)} splits (plain: lines never seen weighted by counts; before: not)",
-        ("case", "features", "plain", "plain before", "ratio to before", "s.e.", "ratio to plain"),
+        (
+            "case",
+            "features",
+            "plain",
+            "plain before",
+            "ratio to before",
+            "s.e.",
+            "ratio to plain",
+            "to cmfrec's best",
+        ),
         rows,
     )
     rows = []
@@ -489,6 +573,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--irt", help="a Python that has girth")
+    parser.add_argument("--cmfrec", help="a Python that has cmfrec and pandas")
     parser.add_argument("--only", default="binary,features,bounds,levels,lines")
     options = parser.parse_args()
     bars = Bars()
@@ -498,7 +583,7 @@ def main():
     if "binary" in chosen:
         binary(bars, few, options.irt)
     if "features" in chosen:
-        features(bars, seeds)
+        features(bars, seeds, options.cmfrec)
     if "bounds" in chosen:
         bounds(bars, few)
     if "levels" in chosen:

@@ -18,235 +18,44 @@ import contextlib
 import csv
 import gzip
 import io
-import signal
+import json
 import sys
 import tempfile
 import time
-import traceback
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import entrywise as ew
-from entrywise.exceptions import EntrywiseError
+from _fuzz_logs import comparison_files, feature_files, field_logs, saved_files
+from _fuzz_studies import archives, study_commands, tell_files
+from _fuzzing import (
+    EQUAL,
+    HARM,
+    ODD,
+    OTHER,
+    REFUSED,
+    TRACE,
+    WRONG,
+    Made,
+    Outcome,
+    at_leisure,
+    damage,
+    dialect,
+    known,
+    records,
+    silent,
+    table,
+    texts,
+    tried,
+    truth,
+)
 
-HANG, PATIENCE = 10, 60  # seconds of the processor, and on the wall where others use it too
-EQUAL, REFUSED, WRONG, TRACE, SLOW, OTHER = "equal", "refused", "WRONG", "TRACEBACK", "HANG", "read"
 SHOWN = 20  # harms printed in full
-HARM = (WRONG, TRACE, SLOW)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one input: a word, and what to print where it did harm."""
-
-    kind: str
-    words: str = ""
-
-
-class Hang(BaseException):
-    """Took longer than HANG seconds."""
-
-
-@contextlib.contextmanager
-def clock() -> Iterator[None]:
-    """Raise Hang after HANG seconds of this process's own time, or PATIENCE seconds on the wall."""
-
-    def ring(*_: Any) -> None:
-        raise Hang
-
-    kinds = (
-        (signal.ITIMER_VIRTUAL, signal.SIGVTALRM, HANG),
-        (signal.ITIMER_REAL, signal.SIGALRM, PATIENCE),
-    )
-    before = [signal.signal(number, ring) for _, number, _ in kinds]
-    for timer, _, seconds in kinds:
-        signal.setitimer(timer, seconds)
-    try:
-        yield
-    finally:
-        for (timer, number, _), handler in zip(kinds, before, strict=True):
-            signal.setitimer(timer, 0)
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def at_leisure() -> Iterator[None]:
-    """Let the clock wait much longer."""
-    global HANG, PATIENCE
-    before = HANG, PATIENCE
-    HANG = PATIENCE = 600
-    try:
-        yield
-    finally:
-        HANG, PATIENCE = before
-
-
-def tried(call: Callable[[], Any]) -> tuple[Any, Outcome | None]:
-    """Return what a call gives, or the outcome where it gives nothing."""
-    try:
-        with clock(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return call(), None
-    except EntrywiseError as error:
-        if "\n" in str(error):
-            return None, Outcome(TRACE, f"an error of several lines: {error}")
-        return None, Outcome(REFUSED, str(error))
-    except Hang:
-        return None, Outcome(SLOW, "over 10 s")
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:
-        return None, Outcome(TRACE, traceback.format_exc(limit=-4))
-
-
-# Tables
-
-
-@dataclass(frozen=True)
-class Made:
-    """A generated table: known entries by place, labels or None, and how to write it."""
-
-    X: Any
-    rows: list[str] | None
-    cols: list[str] | None
-    long: bool
-    decimals: int
-    names: tuple[str, str, str]
-    options: dict[str, str] = field(default_factory=dict)
-
-
-LETTERS = "abcdefghij"
-ODD = (
-    *("c1cc[nH]c1", "[/x]", "=1+1", "a, b", "a;b", 'say "x"', "é ü", "x|y", "\x1b[31mred", "007"),
-    *("NA", "two\nlines", "-", "@x", "1_0"),
-)
-NAMES = (
-    ("row", "col", "value"),
-    ("user", "item", "rating"),
-    ("compound", "target", "affinity"),
-    ("userId", "movieId", "rating"),
-    ("who", "what", "v"),
-    ("a", "b", "c"),
-    ("drug", "gene", "y"),
-)
-CORNERS = ["compound", "id", "", "row", "name", "thing", "Compound ID", "p"]
-
-
-def texts(rng: np.random.Generator, count: int) -> list[str]:
-    """Return unique labels: plain, odd or numbers."""
-    kind = rng.integers(4)
-    if kind == 0:
-        start, step = int(rng.integers(0, 5000)), int(rng.integers(1, 4))
-        return [str(start + step * k) for k in range(count)]
-    if kind == 1:
-        numbers = rng.choice(10**6, count, replace=False)
-        return [str(k) for k in numbers.tolist()]
-    found = [f"{LETTERS[k % 10]}{k}" for k in range(count)]
-    if kind == 3:
-        for k in rng.choice(count, min(count, 3), replace=False).tolist():
-            found[k] = ODD[int(rng.integers(len(ODD)))] + ("" if rng.random() < 0.3 else str(k))
-    return (
-        list(dict.fromkeys(found)) if len(set(found)) == count else [f"r{k}" for k in range(count)]
-    )
-
-
-def table(rng: np.random.Generator) -> Made:
-    """Return a table with gaps, of whole or decimal numbers."""
-    m, n = int(rng.integers(1, 14)), int(rng.integers(1, 8))
-    decimals = int(rng.integers(0, 4))
-    if decimals == 0:
-        X = rng.integers(*((1, 6) if rng.random() < 0.5 else (-50, 500)), (m, n)).astype(float)
-    else:
-        X = np.round(rng.standard_normal((m, n)) * 10.0 ** rng.integers(-1, 4), decimals) + 0.0
-    X[rng.random((m, n)) < rng.choice([0.0, 0.1, 0.4])] = np.nan
-    X[int(rng.integers(m)), int(rng.integers(n))] = float(rng.integers(1, 6))
-    long = bool(rng.random() < 0.45)
-    rows = texts(rng, m) if long or rng.random() < 0.6 else None
-    cols = texts(rng, n) if long or rng.random() < 0.85 else None
-    return Made(X, rows, cols, long, decimals, NAMES[int(rng.integers(len(NAMES)))])
-
-
-def truth(made: Made) -> dict[tuple[str, str], float]:
-    """Return the known entries by label, or by number where there is none."""
-    i, j = np.nonzero(~np.isnan(made.X))
-    row = made.rows or [str(k) for k in range(made.X.shape[0])]
-    col = made.cols or [str(k) for k in range(made.X.shape[1])]
-    return {
-        (row[a], col[b]): float(made.X[a, b]) for a, b in zip(i.tolist(), j.tolist(), strict=True)
-    }
-
-
-def known(seen: Any) -> dict[tuple[str, str], float]:
-    """Return what was read in the same form."""
-    row = seen.row_labels or [str(k) for k in range(seen.shape[0])]
-    col = seen.col_labels or [str(k) for k in range(seen.shape[1])]
-    places = zip(seen.rows.tolist(), seen.cols.tolist(), seen.values.tolist(), strict=True)
-    return {(row[a], col[b]): float(x) for a, b, x in places}
-
-
-def records(rng: np.random.Generator, made: Made) -> tuple[list[list[Any]], bool]:
-    """Return the lines of a table, the header first where it has one, and whether it does."""
-    gap = None
-    if made.long:
-        lines: list[list[Any]] = [[*key, x] for key, x in truth(made).items()]
-        order = rng.permutation(len(lines))
-        lines = [lines[k] for k in order]
-        headed = bool(rng.random() < 0.8)
-        if rng.random() < 0.3:
-            lines = [[*line, int(rng.integers(10**9))] for line in lines]
-            return ([[*made.names, "time"], *lines] if headed else lines), headed
-        return ([list(made.names), *lines] if headed else lines), headed
-    lines = [[gap if np.isnan(x) else float(x) for x in row] for row in made.X]
-    if made.rows is not None:
-        lines = [[label, *line] for label, line in zip(made.rows, lines, strict=True)]
-    if made.cols is None:
-        return lines, False
-    corner = [CORNERS[int(rng.integers(len(CORNERS)))]] if made.rows is not None else []
-    return [[*corner, *made.cols], *lines], True
-
-
-def written(x: Any, decimals: int, mark: str) -> str:
-    """Return a cell as text."""
-    if x is None:
-        return ""
-    if isinstance(x, float):
-        text = f"{x:.{decimals}f}" if decimals else f"{x:.0f}"
-        return text.replace(".", mark)
-    return str(x)
-
-
-def dialect(rng: np.random.Generator, made: Made, lines: list[list[Any]]) -> tuple[str, bytes]:
-    """Return a file name and the bytes of the table in some dialect of text."""
-    separator = ",\t;|"[int(rng.integers(4))]
-    parted = len(lines[0]) > 1  # one column of decimal commas is, byte for byte, two columns
-    mark = "," if parted and separator != "," and rng.random() < 0.4 else "."
-    gaps = ["", "", "NA", "nan", "?"][int(rng.integers(5))]
-    cells = [
-        [gaps if x is None else written(x, made.decimals, mark) for x in line] for line in lines
-    ]
-    text = io.StringIO()
-    quoting = csv.QUOTE_ALL if rng.random() < 0.3 else csv.QUOTE_MINIMAL
-    end = "\r\n" if rng.random() < 0.3 else "\n"
-    csv.writer(text, delimiter=separator, quoting=quoting, lineterminator=end).writerows(cells)
-    body = text.getvalue()
-    if rng.random() < 0.2:
-        body = body.removesuffix(end)
-    coding = rng.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"])
-    data = body.encode(str(coding))
-    name = (
-        "t.tsv"
-        if separator == "\t" and rng.random() < 0.5
-        else ["t.csv", "t.txt"][int(rng.integers(2))]
-    )
-    if rng.random() < 0.2:
-        return name + ".gz", gzip.compress(data, mtime=0)
-    return name, data
 
 
 def how(rng: np.random.Generator, made: Made, headed: bool) -> dict[str, Any]:
@@ -347,30 +156,6 @@ def frames(rng: np.random.Generator, folder: Path) -> Outcome:
 # Damage
 
 
-def damage(rng: np.random.Generator, data: bytes) -> bytes:
-    """Return bytes with a few of them flipped, cut, doubled or made up."""
-    found = bytearray(data)
-    for _ in range(int(rng.integers(1, 5))):
-        at = int(rng.integers(len(found) + 1))
-        size = int(rng.integers(1, 1 + max(1, len(found) // 8)))
-        match int(rng.integers(6)):
-            case 0 if found:
-                found[at % len(found)] = int(rng.integers(256))
-            case 1:
-                del found[at : at + size]
-            case 2:
-                found[at:at] = found[at : at + size]
-            case 3:
-                found[at:at] = rng.bytes(int(rng.integers(1, 5)))
-            case 4:
-                found[at:at] = [b",", b";", b'"', b"\n", b"\r", b"\0", b"1e999", b"inf", b"1_0"][
-                    int(rng.integers(9))
-                ]
-            case _:
-                del found[at:]
-    return bytes(found)
-
-
 def damaged_text(rng: np.random.Generator, folder: Path) -> Outcome:
     """Damaged text, its cells compared with pandas'."""
     from entrywise.tables import read_table
@@ -465,14 +250,20 @@ def damaged_binary(rng: np.random.Generator, folder: Path) -> Outcome:
 
 
 def streams(rng: np.random.Generator, folder: Path) -> Outcome:
-    """Streams of votes, whole and damaged."""
+    """Streams of votes: whole ones are read as they were written, damaged ones without a traceback."""
     from entrywise.cli._votes import read_votes
 
-    path = vote_file(rng, folder)
+    votes, body = vote_stream(rng)
+    hurt = rng.random() < 0.5
+    lines = io.BytesIO(damage(rng, body) if hurt else body)
     bad: list[str] = []
-    with path.open("rb") as file:
-        _, outcome = tried(lambda: list(read_votes(file, None, bad.append)))
-    return outcome or Outcome(OTHER)
+    found, outcome = tried(lambda: list(read_votes(lines, None, bad.append)))
+    if outcome is not None or hurt:
+        return outcome or Outcome(OTHER)
+    if bad:
+        return Outcome(REFUSED, bad[0])
+    read = [(vote.row, vote.col, vote.label) for vote in found]
+    return Outcome(EQUAL) if read == votes else Outcome(WRONG, f"{body!r}\n read {read}")
 
 
 def labels(rng: np.random.Generator, folder: Path) -> Outcome:
@@ -494,32 +285,22 @@ def labels(rng: np.random.Generator, folder: Path) -> Outcome:
     return Outcome(EQUAL) if found == names else Outcome(WRONG, f"{data!r} read as {found}")
 
 
-@contextlib.contextmanager
-def silent() -> Iterator[None]:
-    """Keep what compiled readers print off the screen."""
-    import os
-
-    kept = os.dup(2)
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nothing)
-
-
 GENERATORS: list[tuple[float, str, Callable[[np.random.Generator, Path], Outcome]]] = [
-    (0.40, "text tables", text_tables),
+    (0.27, "text tables", text_tables),
     (0.05, "parquet tables", parquet_tables),
     (0.03, "workbooks", workbooks),
     (0.05, "frames", frames),
     (0.20, "damaged text", damaged_text),
-    (0.10, "damaged arrays", damaged_arrays),
+    (0.08, "damaged arrays", damaged_arrays),
     (0.05, "damaged parquet and workbooks", damaged_binary),
     (0.06, "streams", streams),
-    (0.06, "label files", labels),
+    (0.05, "label files", labels),
+    (0.06, "tell files", tell_files),
+    (0.02, "archives", archives),
+    (0.03, "logs of the field", field_logs),
+    (0.02, "comparisons", comparison_files),
+    (0.02, "features and tariffs", feature_files),
+    (0.01, "saved results and journals", saved_files),
 ]
 
 
@@ -551,25 +332,48 @@ def rows_file(
     return path
 
 
-def vote_file(rng: np.random.Generator, folder: Path) -> Path:
-    """Write a stream: JSON lines or a table."""
-    import json
+SPELLINGS: tuple[tuple[Any, Any], ...] = (
+    (True, False),
+    ("true", "false"),
+    ("True", "False"),
+    (1, 0),
+    ("+1", "-1"),
+)  # of yes and no
 
-    count = int(rng.integers(1, 20))
-    votes = [
-        (f"u{rng.integers(4)}", ODD[int(rng.integers(len(ODD)))], bool(rng.integers(2)))
-        for _ in range(count)
-    ]
-    if rng.random() < 0.5:
-        body = "".join(
-            json.dumps(dict(zip(("row", "col", "label"), v, strict=True))) + "\n" for v in votes
+
+def vote_stream(rng: np.random.Generator) -> tuple[list[tuple[str, str, bool | None]], bytes]:
+    """Return votes and how they are written: JSON lines or a table."""
+    names = [name for name in ODD if "\n" not in name]
+    votes: list[tuple[str, str, bool | None]] = [
+        (
+            f"u{rng.integers(4)}",
+            names[int(rng.integers(len(names)))],
+            None if rng.random() < 0.1 else bool(rng.integers(2)),
         )
+        for _ in range(int(rng.integers(1, 20)))
+    ]
+    yes, no = SPELLINGS[int(rng.integers(len(SPELLINGS)))]
+    head = [("row", "col", "label"), ("user", "item", "rating")][int(rng.integers(2))]
+    if rng.random() < 0.5:
+        yes, no = (yes, no) if not isinstance(yes, str) else (1, -1)
+        said = {True: yes, False: no, None: None}
+        objects = ({"row": a, "col": b, "label": said[c]} for a, b, c in votes)
+        text = "".join(json.dumps(each) + "\n" for each in objects)
     else:
-        text = io.StringIO()
-        csv.writer(text).writerows([("row", "col", "label"), *votes])
-        body = text.getvalue()
+        said = {True: str(yes), False: str(no), None: ""}
+        lines = [head, *((a, b, said[c]) for a, b, c in votes)]
+        made = io.StringIO()
+        mark = ",\t;"[int(rng.integers(3))]
+        csv.writer(made, delimiter=mark, lineterminator="\n").writerows(lines)
+        text = made.getvalue()
+    return votes, text.encode(str(rng.choice(["utf-8", "utf-8-sig"])))
+
+
+def vote_file(rng: np.random.Generator, folder: Path) -> Path:
+    """Write a stream, half of them damaged."""
+    _, body = vote_stream(rng)
     path = folder / "votes.txt"
-    path.write_bytes(damage(rng, body.encode()) if rng.random() < 0.5 else body.encode())
+    path.write_bytes(damage(rng, body) if rng.random() < 0.5 else body)
     return path
 
 
@@ -657,6 +461,7 @@ COMMANDS: list[Callable[[np.random.Generator, Path], list[str]]] = [
     online,
     kernel,
     leaderboard,
+    *study_commands,
 ]
 
 
@@ -691,7 +496,7 @@ def run_words(words: list[str]) -> Outcome:
     if code == 0:
         return Outcome(OTHER)
     mistakes = [line for line in said.splitlines() if line.startswith("Error: ")]
-    if code == 1 and len(mistakes) == 1 and said.splitlines()[-1] == mistakes[0]:
+    if code in (1, 2) and len(mistakes) == 1 and said.splitlines()[-1] == mistakes[0]:
         return Outcome(REFUSED, mistakes[0])
     return Outcome(TRACE, f"{' '.join(words)}: exit {code}\n{said}")
 
@@ -700,7 +505,7 @@ def run_words(words: list[str]) -> Outcome:
 
 
 def fuzz(
-    inputs: int, commands: int, seed: int, loud: bool = True
+    inputs: int, commands: int, seed: int, loud: bool = True, parts: list[str] | None = None
 ) -> tuple[dict[str, Counter[str]], list[str]]:
     """Return the counts of every generator and command, and what did harm."""
     counts: dict[str, Counter[str]] = {}
@@ -711,6 +516,8 @@ def fuzz(
         every = max(1, commands // len(COMMANDS))
         jobs += [(f"entrywise {make.__name__}", _command(make), every) for make in COMMANDS]
         for kind, call, size in jobs:
+            if parts is not None and kind not in parts:
+                continue
             counts[kind] = Counter()
             if kind.startswith("entrywise "):
                 with at_leisure():  # loads compiled code, once
@@ -751,6 +558,7 @@ def main() -> None:
     parser.add_argument("--commands", type=int, default=2_100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="2,000 inputs and 70 commands")
+    parser.add_argument("--part", action="append", help="some generators or commands alone")
     parser.add_argument("--only", nargs=2, metavar=("GENERATOR", "K"), help="one input again")
     options = parser.parse_args()
     if options.only:
@@ -759,7 +567,7 @@ def main() -> None:
         return
     inputs, commands = (2_000, 70) if options.quick else (options.inputs, options.commands)
     print(f"seed {options.seed}: input k of a generator has the seed ({options.seed}, k)")
-    counts, harm = fuzz(inputs, commands, options.seed)
+    counts, harm = fuzz(inputs, commands, options.seed, parts=options.part)
     total = sum(counts.values(), Counter())
     print(
         f"{sum(total.values()):,} runs: " + ", ".join(f"{n:,} {word}" for word, n in total.items())

@@ -22,6 +22,7 @@ from entrywise.oracles import TwoCostOracle
 from entrywise.reproduce._noisycur import (
     column_grid,
     contests,
+    cur_plus_settings,
     error,
     errors,
     jester,
@@ -52,7 +53,7 @@ def paper_sets(bars, quick):
         settings = {
             "literal_noisy_cur": grid,
             "literal_noisy_cur, authors' code": grid,
-            "CUR+": [8, 16, 24, 28, 32, 36, 40],
+            "CUR+": cur_plus_settings(c, A, (4, 8, 12, 14, 16, 18, 20)),
             "NNs": [(d, f, True) for d in (8, 16, 24, 32) for f in (0.25, 0.5, 1.0)],
             "NNa": [(1.0, p, True) for p in PENALTIES],
             "Chen": [(0.5, p, True) for p in PENALTIES],

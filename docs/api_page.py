@@ -84,7 +84,7 @@ def _elsewhere(title: str, value: Any) -> bool:
 
 def elsewhere_shown() -> set[str]:
     """Return the objects and modules that other pages show: here they are not indexed a second time."""
-    made = ("api.rst", "cli.rst", "methods.rst")
+    made = ("api.rst", "cli.rst", "methods.rst", "changelog.rst")
     pages = [page for page in Path(__file__).parent.glob("*.rst") if page.name not in made]
     shown = (re.findall(r"^\.\. auto\w+:: (\S+)", page.read_text(), re.M) for page in pages)
     return {name for names in shown for name in names}

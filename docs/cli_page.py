@@ -59,7 +59,9 @@ def write_methods(path: Path) -> None:
             if m.room == room:
                 module, function = m.home.split(":")
                 head = f"**{m.name}** (``entrywise.{module}.{function}``)"
-                parts += [head, f"    {m.summary}", "", f"    *{m.paper}.* {m.guarantee}.", ""]
+                needs = f" Assumes: {m.assumes}." if m.assumes else ""
+                promise = f"    *{m.paper}.* Guarantee: {m.guarantee}.{needs}"
+                parts += [head, f"    {m.summary}", "", promise, ""]
     _write(path, parts)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import api_page
+import changelog_page
 import cli_page
 
 import entrywise
@@ -23,6 +24,9 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["front.css"]
+html_title = f"entrywise {entrywise.__version__}"
 exclude_patterns = ["_build"]
 napoleon_google_docstring = False
 autodoc_typehints = "none"
@@ -45,6 +49,9 @@ sphinx_gallery_conf = {
 api_page.write(Path(__file__).parent / "api.rst")
 cli_page.write(Path(__file__).parent / "cli.rst")
 cli_page.write_methods(Path(__file__).parent / "methods.rst")
+changelog_page.write(
+    Path(__file__).parent.parent / "CHANGELOG.md", Path(__file__).parent / "changelog.rst"
+)
 
 
 def _plain_references(app, what, name, obj, options, lines):

@@ -9,6 +9,7 @@ and add three new models against the finished board.
 import numpy as np
 
 import entrywise as ew
+from entrywise import plot
 from entrywise.active import row_scores
 from entrywise.apply.leaderboard import Bought, savings, scores, verdict
 from entrywise.oracles import MatrixOracle
@@ -31,6 +32,16 @@ def run():
     print(f"{len(bought)} of {old.size} cells; error {error:.4f}; intervals held for {held:.0%}")
     print(verdict(board, bought, names[:40]))
     print(savings(board, bought).words)
+
+    best = board.order[:15]
+    plot.scores(
+        board.mean[best],
+        board.low[best],
+        board.high[best],
+        names=[names[i] for i in best],
+        tier=board.tier[best],
+        truth=old.mean(axis=1)[best],
+    )
 
     table = truth.copy()
     table[40:] = np.nan  # three new models, the others known whole

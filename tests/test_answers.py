@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 
@@ -19,6 +20,7 @@ from entrywise.linalg.binary import BinaryBayes
 from entrywise.linalg.cuts import fit_cuts
 from entrywise.linalg.line_features import LineFeatures
 from entrywise.linalg.variational import EmpiricalBayes
+from entrywise.linalg.wide_features import WideFeatures
 from entrywise.passive import low_rank
 from entrywise.results import Features, Levels
 from entrywise.results.levels import (
@@ -249,7 +251,7 @@ def test_cuts_are_those_that_made_the_levels():
     rng = np.random.default_rng(0)
     m, s = 2.0 * rng.standard_normal(20_000), rng.uniform(0.5, 1.5, 20_000)
     cuts = np.array([-2.0, 0.5, 1.0])
-    level = np.searchsorted(cuts, m + 0.7 * s * rng.standard_normal(len(m)))
+    level = np.searchsorted(cuts, m + 0.7 * s * rng.logistic(size=len(m)))
     found, scale = fit_cuts(m, s, level, 4)
     np.testing.assert_allclose(found, cuts, atol=0.06)
     assert scale == pytest.approx(0.7, rel=0.05)
@@ -426,8 +428,6 @@ def test_labels_that_only_features_name_become_lines():
 
 
 def test_kernels_and_wide_sparse_features_say_what_their_features_say():
-    from scipy.sparse import csr_array
-
     seen, F, A = described(60, 30, 0.3)
     kept = seen.take(seen.rows >= 8)
     K = F @ F.T
@@ -440,6 +440,59 @@ def test_kernels_and_wide_sparse_features_say_what_their_features_say():
     assert max(errors) < 0.8 * plain
     coded, values = Features.of(K, None, 60, "row")
     np.testing.assert_allclose(coded.encode(K[:5], None, 5), values[:5], atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(30, 60), (60, 30)])
+def test_conjugate_gradients_learn_what_the_eigenvectors_do(shape):
+    rng = np.random.default_rng(3)
+    m, d = shape
+    F, times = rng.standard_normal((m, d)), np.where(np.arange(m) < 4, 0.0, 1.0)
+    times[5] = 2.0
+    x = F[:, :3] @ rng.standard_normal((3, 2)) + rng.standard_normal((m, 2))
+    S = np.array([[2.0, 0.3], [0.3, 0.5]])
+    dense, wide = LineFeatures(F, times), WideFeatures(csr_array(F), times)
+    for _ in range(3):  # from one sweep to the next
+        (mean, gain), (again, same) = dense.learn(x, S), wide.learn(x, S)
+        np.testing.assert_allclose(wide.weights, dense.weights, atol=2e-4)
+        np.testing.assert_allclose(same, gain, rtol=2e-3, atol=2e-3)
+        assert wide.alpha == pytest.approx(dense.alpha, rel=1e-3)
+        assert wide.loss == pytest.approx(dense.loss, rel=1e-3)
+        np.testing.assert_allclose(again, mean, atol=1e-3)
+    np.testing.assert_allclose(wide.means(again), dense.means(mean), atol=2e-3)
+
+
+def test_sums_over_eigenvalues_by_lanczos():
+    rng = np.random.default_rng(0)
+    F = rng.standard_normal((1100, 1500)) * np.linspace(0.1, 2.0, 1500)
+    wide = WideFeatures(F, np.ones(1100))
+    assert len(wide._nodes) < 1100  # it did not compute them all
+    centred = F - F.mean(axis=0)
+    sizes = np.linalg.eigvalsh(centred @ centred.T)
+    for alpha in (10.0, 1000.0):
+        wide.alpha = alpha
+        assert wide._gamma() == pytest.approx(np.sum(sizes / (sizes + alpha)), rel=0.02)
+
+
+def test_a_hundred_thousand_sparse_features_are_fitted_and_folded_in(tmp_path):
+    rng = np.random.default_rng(1)
+    m, d = 150, 100_000
+    told = rng.integers(40, size=m)  # each row has one word that matters and many that do not
+    i = np.repeat(np.arange(m), 31)
+    j = np.column_stack([told, rng.integers(40, d, size=(m, 30))]).ravel()
+    X = csr_array((np.tile(np.r_[3.0, np.ones(30)], m), (i, j)), shape=(m, d))
+    A = rng.standard_normal(40)[told][:, None] * rng.standard_normal(20)
+    known = (rng.random(A.shape) < 0.5) & (np.arange(m) >= 30)[:, None]
+    i, j = np.nonzero(known)
+    seen = Observations.from_triplets(i, j, A[i, j], A.shape)
+    found = low_rank(seen, row_features=X)
+    found.save(tmp_path / "wide.npz")
+    again = LowRank.load(tmp_path / "wide.npz")
+    none = Observations(np.zeros(0, int), np.zeros(0, int), np.zeros(0), (30, 20))
+    folded = again.fold_in(none, features=X[:30])
+    np.testing.assert_allclose(folded.to_dense(), found.to_dense()[:30], atol=1e-5)
+    seen_word = np.isin(told[:30], told[30:])
+    off = (found.to_dense()[:30] - A[:30])[seen_word]
+    assert rmse(off, 0.0) < 0.75 * rmse(A[:30][seen_word], 0.0)
 
 
 def test_binary_with_features_uses_averages_and_says_so():
@@ -521,3 +574,43 @@ def test_traits_of_unseen_animals_follow_from_their_kind():
         errors = [rmse(f.entries(held.rows, held.cols), held.values) for f in (told, plain)]
         ratios.append(errors[0] / errors[1])
     assert np.mean(ratios) < 0.75
+
+
+def counts(seed=0, m=80, n=50):
+    """Return rates of rank 1 and counts drawn from them."""
+    rng = np.random.default_rng(seed)
+    rate = np.exp(1.5 + np.add.outer(rng.standard_normal(m), rng.standard_normal(n)))
+    return rate, rng.poisson(rate).astype(float)
+
+
+def test_counts_are_fitted_as_logarithms_and_answered_as_counts(tmp_path):
+    _, Y = counts()
+    known = np.random.default_rng(1).random(Y.shape) < 0.4
+    X = np.where(known, Y, np.nan)
+    found = complete(X, likelihood="counts")
+    assert "counts: fitted as log1p of themselves" in found.report["reasons"]
+    i, j = np.nonzero(~known)
+    log = complete(np.log1p(X), likelihood="gaussian", bounds=(-np.inf, np.inf))
+    expected = np.maximum(np.expm1(log.entries(i, j)), 0.0)
+    np.testing.assert_allclose(found.entries(i, j), expected, rtol=1e-9)
+    np.testing.assert_allclose(found.to_dense()[i, j], expected, rtol=1e-9)
+    np.testing.assert_allclose(found.latent(i, j), log.entries(i, j), rtol=1e-9)
+    low, high = found.interval(i, j, 0.9)
+    theirs = log.interval(i, j, 0.9)
+    np.testing.assert_allclose(high, np.expm1(theirs.high), rtol=1e-9)
+    assert low.min() >= 0.0
+    assert 0.86 < np.mean((low <= Y[i, j]) & (Y[i, j] <= high)) < 0.94
+    as_numbers = complete(X, likelihood="gaussian")
+    assert any("counts" in hint for hint in as_numbers.report["hints"])
+    found.save(tmp_path / "counts.npz")
+    again = LowRank.load(tmp_path / "counts.npz")
+    new = Observations.from_dense(X[:3])
+    np.testing.assert_allclose(again.fold_in(new).to_dense(), found.fold_in(new).to_dense())
+    off = np.abs(found.fold_in(new).to_dense() - found.to_dense()[:3]) / (1 + found.to_dense()[:3])
+    assert np.median(off) < 0.1
+
+
+def test_what_is_no_count_is_refused():
+    X = np.array([[1.0, 2.0], [-1.0, 3.0]])
+    with pytest.raises(DataError, match="counts must not be below 0"):
+        complete(X, likelihood="counts")

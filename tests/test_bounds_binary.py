@@ -166,3 +166,69 @@ def test_adversary_labels_fit_l_kinds_of_columns():
     seen = {(i, j): y for i, j, y in adversary(5, 9, 3, lambda i, j: 1 if (i + j) % 2 else -1)}
     assert len(seen) == lower_bound(5, 9, 3) == 15
     assert {j for _, j in seen} == {0, 1, 2}
+
+
+def test_margin_errors_are_an_upper_bound_that_biclusters_meet():
+    """(k, l)-biclusters have margin 1 / sqrt(min(k, l)): no violations up to there, and never more than all labels."""
+    from entrywise.bounds.binary import bicluster_bound, data_bound, margin_errors
+    from entrywise.gallery import bicluster_trials
+
+    trials = np.array(bicluster_trials(24, 20, 3, 4, 0.0, 1))
+    U = np.zeros((24, 20))
+    U[trials[:, 0], trials[:, 1]] = trials[:, 2]
+    found = margin_errors(U, [0.3, 1 / np.sqrt(3), 0.99])
+    assert found[0] == 0
+    assert found[1] == 0
+    assert found[2] <= U.size
+    assert data_bound(U)[0] <= 1.1 * bicluster_bound(24, 20, 3, 4)
+    flipped = U.copy()
+    flipped[0, 0] *= -1  # one flip: a few violations, not many
+    assert 0 < margin_errors(flipped, [1 / np.sqrt(3)])[0] <= 44
+
+
+def test_margin_errors_count_a_consistent_embedding():
+    """The embedding with its own coordinates, built in full: its products have every label's sign."""
+    from entrywise.bounds import binary
+
+    rng = np.random.default_rng(0)
+    U = rng.choice([-1.0, 1.0], size=(6, 5))
+    P, Q = binary._fit_signs(U, 2)
+    P, Q = (X / np.linalg.norm(X, axis=1, keepdims=True) for X in (P, Q))
+    wrong = np.argwhere(U * (P @ Q.T) <= 0)
+    more = np.zeros((6, len(wrong))), np.zeros((5, len(wrong)))
+    for c, (i, j) in enumerate(wrong):
+        size = np.sqrt(abs(P[i] @ Q[j]) + 1e-6)
+        more[0][i, c], more[1][j, c] = size, U[i, j] * size
+    left, right = np.hstack([P, more[0]]), np.hstack([Q, more[1]])
+    inner = left @ right.T
+    lengths = np.outer(np.linalg.norm(left, axis=1), np.linalg.norm(right, axis=1))
+    assert (U * inner > 0).all()
+    np.testing.assert_allclose(
+        binary._consistent_margins(U, (P, Q)), U * inner / lengths, atol=1e-9
+    )
+
+
+def test_the_bounds_of_rivals():
+    from entrywise.bounds.binary import regret_bound, rounding_bound
+
+    assert regret_bound(10.0, 50, 50, 100) == pytest.approx(
+        2 * np.sqrt(10 * 10 * np.log(100) * 100)
+    )
+    rows, cols = np.divmod(np.arange(60 * 40), 40)
+    found = rounding_bound(1.0, rows, cols)
+    assert found == pytest.approx(np.sqrt(60) + np.sqrt(40), rel=0.1)  # of random signs
+    assert rounding_bound(1.0, [], []) == 0.0
+
+
+def test_randomized_rounding_predicts_the_minimax_forecast():
+    """Two entries left of 2 x 2: the mean over the other one's coin, by hand."""
+    from entrywise.online import RandomizedRounding
+
+    learner = RandomizedRounding((2, 2), trace_norm=2.0, playouts=400)
+    learner = learner.learn(0, 0, 1).learn(0, 1, 1)
+    norms = {(a, b): np.linalg.norm([[1, 1], [a, b]], 2) for a in (-1.0, 1.0) for b in (-1.0, 1.0)}
+    p = np.mean([norms[1.0, b] - norms[-1.0, b] for b in (-1.0, 1.0)])
+    assert learner._memory.score(1, 0) == pytest.approx(np.clip(p, -1, 1), abs=0.1)
+    known = learner.learn(1, 0, 1)
+    assert known.predict(1, 1) == 1  # three of four agree with the constant matrix
+    assert known.predict(0, 0) == 1

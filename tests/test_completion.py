@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrywise import LowRank, Observations, complete
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.intervals import calibrate, conformal
 from entrywise.linalg.variational import EmpiricalBayes
 from entrywise.passive import low_rank, soft_impute
@@ -376,8 +378,42 @@ def test_too_few_observations_fall_back_to_the_model_and_say_so():
     assert "too few" in found.report["interval"]
     low, high = found.interval(0, 0, 0.9)
     assert low < found.entry(0, 0) < high
-    narrow = found.interval(0, 0, 0.9, of="truth")
+    told = conformal(replace(seen, noise=0.2))
+    low, high = told.interval(0, 0, 0.9)
+    narrow = told.interval(0, 0, 0.9, of="truth")
     assert narrow.high - narrow.low < high - low
+
+
+def test_the_truth_needs_the_noise():
+    """Without it, noise and lack of fit are one; an interval of the truth would be a guess."""
+    _, _, seen = problem(40, 30, 2, 0.5, 0.2, 26)
+    for found in (low_rank(seen), complete(seen), complete(seen, method="soft-impute")):
+        assert found.interval_of == "answer"
+        with pytest.raises(NotIdentifiable, match="noise and lack of fit"):
+            found.interval(0, 0, of="truth")
+    assert low_rank(replace(seen, noise=0.2)).interval_of == "truth"
+    assert low_rank(replace(seen, noise=0.2)).scaled(2.0).interval_of == "truth"
+
+
+def test_repeated_entries_tell_the_noise_from_lack_of_fit():
+    rng = np.random.default_rng(3)
+    covered = []
+    for _ in range(8):
+        A = rng.standard_normal((40, 2)) @ rng.standard_normal((2, 30))
+        A += 0.5 * rng.standard_normal(A.shape)  # truth that no two factors hold
+        i, j = np.nonzero(rng.random(A.shape) < 0.5)
+        i, j = np.r_[i, i[:200]], np.r_[j, j[:200]]
+        seen = Observations.from_triplets(
+            i, j, A[i, j] + 0.3 * rng.standard_normal(len(i)), A.shape, duplicates="keep"
+        )
+        found = low_rank(seen)
+        assert np.sqrt(found.noise_variance) == pytest.approx(0.3, rel=0.2)
+        assert np.sqrt(found.lack_variance) == pytest.approx(0.5, rel=0.2)
+        hidden = np.ones(A.shape, bool)
+        hidden[i, j] = False
+        low, high = found.interval(*np.nonzero(hidden), 0.9, of="truth")
+        covered.append(np.mean((low <= A[hidden]) & (A[hidden] <= high)))
+    assert 0.86 <= np.mean(covered) <= 0.94
 
 
 def test_saving_keeps_the_posterior(tmp_path):

@@ -393,14 +393,45 @@ def test_battles_make_the_round_trip(tmp_path_factory, games):
 values = st.none() | st.floats(-1e6, 1e6)
 
 
-@given(cells=st.lists(st.tuples(texts, texts, values), min_size=1, max_size=12))
+amounts = st.none() | st.floats(0, 1e9)
+
+
+@given(
+    cells=st.lists(
+        st.tuples(texts, texts, values, st.builds(Usage, amounts, amounts, amounts), amounts),
+        min_size=1,
+        max_size=12,
+    )
+)
 @settings(deadline=None, max_examples=40)
 def test_cells_make_the_round_trip(tmp_path_factory, cells):
-    held = ScoredCells(tuple(Cell(*cell, repeat=k) for k, cell in enumerate(cells)))
+    held = ScoredCells(
+        tuple(
+            Cell(row, col, value, repeat=k, usage=usage, cost=cost)
+            for k, (row, col, value, usage, cost) in enumerate(cells)
+        )
+    )
     path = tmp_path_factory.mktemp("x") / "x.csv"
     path.write_text(written(held, "csv"))
-    again = load(path)
-    assert [cell[:4] for cell in again.cells] == [cell[:4] for cell in held.cells]
+    assert load(path).cells == held.cells
+
+
+@given(
+    cells=st.dictionaries(
+        st.tuples(texts, texts), st.floats(-1e6, 1e6), min_size=1, max_size=12
+    )
+)  # fmt: skip
+@settings(deadline=None, max_examples=40)
+def test_wide_tables_make_the_round_trip(tmp_path_factory, cells):
+    held = ScoredCells(tuple(Cell(row, col, y) for (row, col), y in cells.items()))
+    path = tmp_path_factory.mktemp("x") / "x.csv"
+    path.write_text(written(held, "wide"))
+    seen = ew.read(path, layout="wide", labels="first", header="yes")
+    found = {
+        (seen.row_labels[i], seen.col_labels[j]): y
+        for i, j, y in zip(seen.rows, seen.cols, seen.values, strict=True)
+    }
+    assert found == cells
 
 
 # telling, refusing

@@ -111,15 +111,34 @@ def test_empty_columns_are_left_out_or_kept():
     assert np.all(np.abs(kept.transform(X)[:, 4]) < 5)
 
 
-def test_intervals_cover_and_belong_to_one_imputer():
-    A, X = table(6, m=300)
-    imputer = LowRankImputer().fit(X[:250])
-    low, high = imputer.interval(X[250:], 0.9)
-    gaps = np.isnan(X[250:])
-    inside = (low <= A[250:]) & (A[250:] <= high)
-    assert 0.8 < inside[gaps].mean() < 0.98
-    with pytest.raises(ParameterError, match="LowRankImputer"):
-        SoftImputer(penalty=1.0).fit(X).interval(X)
+def lumpy(seed, m=400):
+    """A table whose noise is mostly small and sometimes large, and differs between columns."""
+    rng = np.random.default_rng([11, seed])
+    A = rng.standard_normal((m, 2)) @ rng.standard_normal((2, 12))
+    A += rng.uniform(0.1, 1.0, 12) * rng.standard_t(2.5, A.shape)
+    return A, np.where(rng.random(A.shape) < 0.7, A, np.nan)
+
+
+@pytest.mark.parametrize("imputer", [LowRankImputer(), SoftImputer(penalty=20.0)])
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_intervals_cover_as_they_say_in_new_rows(imputer, level):
+    covered = []
+    for seed in range(4):
+        A, X = lumpy(seed)
+        low, high = clone(imputer).fit(X[:300]).interval(X[300:], level)
+        gaps = np.isnan(X[300:])
+        covered.append(((low <= A[300:]) & (A[300:] <= high))[gaps].mean())
+    assert np.mean(covered) == pytest.approx(level, abs=0.05)
+
+
+def test_calibrating_leaves_the_fit_as_it_is():
+    _, X = lumpy(9)
+    imputer = LowRankImputer().fit(X)
+    before = imputer.transform(X)
+    first = imputer.interval(X, 0.8)
+    np.testing.assert_array_equal(imputer.transform(X), before)
+    np.testing.assert_array_equal(imputer.interval(X, 0.8), first)
+    assert imputer.completed_.calibration is None
 
 
 def test_in_a_pipeline_and_on_hard_tables():

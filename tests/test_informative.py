@@ -181,6 +181,8 @@ def test_a_blind_reserve_covers_what_was_not_bought():
         inside += int(np.sum((interval.low <= A[i, j]) & (A[i, j] <= interval.high)))
         total += len(i)
         assert "hidden" in found.certificate.checked[0]
+        covered = found.report["reserve_covered"]
+        assert f"covered {covered:.2f} of it" in found.certificate.checked[1]
     assert 0.87 < inside / total < 0.93
 
 
@@ -191,6 +193,16 @@ def test_a_small_reserve_promises_nothing():
     )
     assert "fewer than 100" in found.report["intervals"]
     assert "the rule's choices do not matter" in found.certificate.assumes
+    assert found.certificate.statement == "share of the reserve that 90 % intervals covered"
+    assert found.certificate.value == found.report["reserve_covered"]
+
+
+def test_without_a_reserve_the_certificate_says_that_nothing_was_tested():
+    A = random_low_rank(15, 12, 2, 3)
+    plan = most_informative(A.shape, budget=90, rank=2, reserve=0.0, rng=0)
+    found = ew.play(plan, MatrixOracle(A))
+    assert found.certificate.vacuous
+    assert "nothing has tested" in found.certificate.statement
 
 
 def test_row_means_agree_with_the_dense_posterior(fitted):
@@ -330,3 +342,22 @@ def test_a_reserve_is_drawn_once_and_anew_when_what_it_follows_from_changes():
     others.append(drawn(ew.Prices(entry=lambda rows, cols: 1.0 + rows)))
     assert all(not np.array_equal(first[0], cells) for cells, _ in others)
     assert len(reserve._REMEMBERED) <= reserve.MOST_REMEMBERED
+
+
+def test_balanced_buying_is_balanced_inside_a_batch():
+    """Counts of rows, and of columns, stay together whatever the size of a batch."""
+    import entrywise as ew
+    from entrywise.active import most_informative
+    from entrywise.oracles import MatrixOracle
+    from entrywise.run import Run
+
+    A = np.random.default_rng(0).standard_normal((30, 20))
+    run = Run(most_informative(A.shape, budget=240, rule="balanced", reserve=0.0, rng=1))
+    ew.play(run, MatrixOracle(A))
+    bought = (
+        np.concatenate([batch.rows for batch, _ in run.log]),
+        np.concatenate([batch.cols for batch, _ in run.log]),
+    )
+    for line, size in zip(bought, A.shape, strict=True):
+        counts = np.bincount(line, minlength=size)
+        assert counts.max() - counts.min() <= 2  # the first cells are drawn to connect the table

@@ -6,15 +6,22 @@ import json
 
 import pytest
 
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.exceptions import DataError
 from entrywise.formats import Annotations, load
 from entrywise.integrations import label_studio, lm_eval
 from entrywise.study import Study
 from test_formats import lm_eval_folder
+from test_study_cli import Shell
 
 METRIC = "exact_match,strict-match"
 MODELS = ["org/big", "org/small"]
 DOCS = range(8)
+
+
+@pytest.fixture
+def sh(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Shell(capsys)
 
 
 @pytest.fixture
@@ -140,30 +147,67 @@ def test_label_studio_without_annotations_says_so(tmp_path):
         label_studio.read_annotations(path)
 
 
-def test_convert_writes_the_tasks_worth_a_label_next(tmp_path, capsys):
-    from entrywise.cli.convert import convert
-
+def test_crowd_next_writes_tasks_and_takes_the_annotations_back(sh, tmp_path):
     said, shown = tmp_path / "said.csv", tmp_path / "items.csv"
     lines = zip("111222333", "abc" * 3, "xxxxyxyyy", strict=True)
     said.write_text("task,worker,label\n" + "".join(f"{','.join(line)}\n" for line in lines))
     shown.write_text("item,text\n1,one\n2,two\n3,three\n")
-    out = tmp_path / "tasks.json"
-    convert(str(said), to="label-studio", from_="auto", next_=2, items=str(shown), out=out)
-    tasks = json.loads(out.read_text())
-    assert tasks[0]["data"]["item"] == "2"
-    assert tasks[0]["data"]["text"] == "two"
-    with pytest.raises(ParameterError, match="--next turns labels into tasks"):
-        convert(str(said), to="cleanlab", from_="auto", next_=2)
+    words = ("--limit", 2, "--items", shown)
+    tasks = json.loads(sh("crowd", "next", said, *words, "--format", "label-studio"))
+    listed = sh("crowd", "next", said, *words).splitlines()[1:]
+    assert tasks[0]["data"] | {"item": "2", "text": "two", "priority": 1} == tasks[0]["data"]
+    assert [task["data"]["item"] for task in tasks] == [line.split(",")[0] for line in listed]
+
+    tasks[0]["id"] = 41  # as the tool numbers it
+    part = {"from_name": "label", "to_name": "text", "type": "choices", "value": {"choices": ["x"]}}
+    tasks[0]["annotations"] = [
+        {"completed_by": {"id": k, "email": f"{k}@example.org"}, "result": [part]} for k in range(3)
+    ]
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps(tasks))
+    found = sh("crowd", export, "--classes", "x,y").splitlines()
+    assert found[1].startswith("2,x,")
+    again = (*words, "--classes", "x,y", "--format", "label-studio")
+    assert json.loads(sh("crowd", "next", export, *again))
 
 
-def test_the_hooks_of_study_ask_and_tell(study, tmp_path, capsys):
-    from entrywise.cli._study_logs import ask_samples, tell_log
+def test_prices_of_a_log_are_those_of_a_study(sh, tmp_path):
+    lines = ["row,col,value,repeat,input_tokens,output_tokens,seconds,cost"]
+    for model, factor in (("a", 1), ("b", 2)):
+        for k in range(4):
+            lines.append(f"{model},t:{k},{k % 2},0,{1000 * factor},{100 * (k + 1)},,")
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "tariff.csv").write_text("model,input,output\na,1,10\nb,2,20\n")
+    out = ("--price-from-log", "tariff.csv", "--to", "prices", "-o", "price.csv")
+    sh("convert", "log.csv", *out)
+    sh("convert", "log.csv", "--to", "columns", "-o", "cols.csv")
+    (tmp_path / "rows.csv").write_text("model\na\nb\n")
+    sh("study", "create", "lab.db", "board", "--plan", "most-informative", "--rows", "rows.csv",
+       "--cols", "cols.csv", "--price", "price.csv", "--budget", ".02", "--rank", "1", "--reserve", "0")  # fmt: skip
+    for question in Study.open(str(tmp_path / "lab.db"), "board").ask(3):
+        k, factor = int(question.col[-1]), 1 + (question.row == "b")
+        assert question.price == pytest.approx(factor * (1000 * factor + 10 * 100 * (k + 1)) / 1e6)
+    (tmp_path / "tariff.csv").write_text("model,input,output\na,1,10\n")
+    assert "price of 'b' is unknown" in sh("convert", "log.csv", *out, ok=False)
 
-    with pytest.raises(ParameterError, match="one model"):
-        ask_samples(study, None, 2, None, 60.0)
-    ask_samples(study, ["org/small"], 2, None, 60.0)
-    samples = capsys.readouterr().out
+
+def test_study_ask_and_tell_speak_lm_eval(sh, study, tmp_path):
+    ask = ("study", "ask", "lab.db", "board", "--format", "lm-eval", "--limit", 2)
+    assert "one model" in sh(*ask, ok=False)
+    assert "takes --row" in sh(*ask, "--row", "org/small", "--mode", "entry", ok=False)
+    samples = sh(*ask, "--row", "org/small", "--worker", "w")
     values = run_harness(tmp_path / "run", "org/small", samples, "2026-01-01T00-00-00.1")
-    tell_log(study, str(tmp_path / "run"), "lm-eval", METRIC, None, None)
-    assert f"{len(values)} of {len(values)} answers new" in capsys.readouterr().err
+    assert 1 <= len(values) <= 2
+    tell = ("study", "tell", "lab.db", "board", tmp_path / "run")
+    assert "--metric" in sh(*tell, "--format", "lm-eval", ok=False)  # it has two
+    assert study.status()["answered"] == 0
+    sh(*tell, "--format", "lm-eval", "--metric", METRIC)
+    told = {line["col"]: line["value"] for line in study.log() if line["what"] == "told"}
+    assert sorted(told.values()) == sorted(values.values())
+    sh(*tell, "--metric", METRIC)  # a folder is a log, told by its content; twice is harmless
     assert study.status()["answered"] == len(values)
+    strange = sh(*tell, "--format", "lm-eval", "--metric", METRIC, "--model", "other", ok=False)
+    assert "'other' is no row" in strange
+    (tmp_path / "done.csv").write_text("row,col,value\n")
+    table = ("study", "tell", "lab.db", "board", "done.csv", "--model", "x")
+    assert "say its --format" in sh(*table, ok=False)

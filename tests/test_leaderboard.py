@@ -146,7 +146,7 @@ def test_a_leaderboard_from_the_shell(tmp_path):
         cwd=tmp_path,
     )
     assert bad.returncode == 1
-    assert "must price every cell" in bad.stderr
+    assert "prices.csv has no price of ('m0', 't1'); 159 entries are missing" in bad.stderr
 
 
 @pytest.mark.slow
@@ -205,9 +205,10 @@ def test_any_table_is_reported_and_rehearsed(tmp_path):
 
 
 def test_figures_are_redrawn_quickly(tmp_path, data_folder):
+    from entrywise.reproduce.figures import Work
     from entrywise.reproduce.leaderboard import FIGURES
 
-    claims = FIGURES["coverage"](tmp_path, True, lambda words: None)
+    claims = FIGURES["coverage"](Work(tmp_path, say=lambda words: None))
     assert len(claims) == 3
     assert {p.name for p in tmp_path.iterdir()} == {"coverage.png", "coverage.csv"}
     assert set(FIGURES) == {"spend", "best", "coverage"}

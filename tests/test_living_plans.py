@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from entrywise.oracles import BernoulliOracle, MatrixOracle
 from entrywise.passive import low_rank
 from entrywise.queries import Batch, History, Situation
 from entrywise.run import Run
+from entrywise.study import Study
+from entrywise.study.schema import pending
 
 
 def purchase(shape, budget, seed=0, **known):
@@ -234,6 +237,42 @@ def test_plates_never_break_a_constraint(size, per, lines, replicates, controls,
     assert len({*zip(once.rows.tolist(), once.cols.tolist(), strict=True)}) == len(once)
     wells = [set(e.batch.well[e.batch.plate == p]) for e in run.log for p in set(e.batch.plate)]
     assert sum(map(len, wells)) == len(told)
+
+
+@settings(max_examples=8, phases=[Phase.generate])
+@given(
+    seed=st.integers(0, 2**31),
+    size=st.integers(4, 12),
+    per=st.sampled_from(["row", "col"]),
+    asks=st.lists(st.tuples(st.integers(1, 15), st.booleans(), st.booleans()), max_size=6),
+)
+def test_a_study_hands_out_plates_whole(seed, size, per, asks):
+    plate = {"size": size, "per": per, "replicates": 2}
+    study = Study.create(
+        "sqlite://",
+        "plates",
+        plan="most-informative",
+        params={"shape": [9, 8], "plate": plate},
+        seed=seed,
+        budget=60.0,
+    )
+    holders: dict[tuple[str, int], set[str]] = {}
+    for k, (limit, filtered, told) in enumerate(asks):
+        rows = [0, 1, 2, 3] if filtered else None
+        asked = study.ask(limit, f"w{k}", rows=rows)
+        plates = {(q.id.split(".")[0], q.plate) for q in asked}
+        assert len(asked) <= limit or len(plates) == 1
+        assert rows is None or all(q.index[0] in rows for q in asked)
+        for q in asked:
+            holders.setdefault((q.id.split(".")[0], q.plate), set()).add(f"w{k}")
+        if told:
+            study.tell([(q.id, float(sum(q.index))) for q in asked], f"w{k}")
+    assert all(len(who) == 1 for who in holders.values())
+    p = pending.c
+    query = sa.select(p.batch, p.plate, p.leased_until)
+    left = study.store.database.read(lambda c: c.execute(query).all())
+    free = {(str(batch), plate) for batch, plate, until in left if until <= 0}
+    assert not free & set(holders)  # nothing of a plate is left behind
 
 
 def test_controls_tell_the_effect_of_a_plate_and_are_not_bought():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import entrywise as ew
 from entrywise.active import adaptive_nystrom, literal_adaptive_nystrom
+from entrywise.active.nystrom.certificate import _pairs
 from entrywise.exceptions import NotPSD, ParameterError
 from entrywise.gallery import block_kernel, outliers, random_psd
 from entrywise.linalg.schur import Schur, largest_gains, rejection_cholesky
@@ -280,3 +281,88 @@ def test_kernel_columns_in_part_are_those_of_the_whole():
         np.testing.assert_allclose(oracle(some), whole.ravel()[mask], rtol=1e-12)
         few = Batch.columns([7, 3, 50], 60)[np.random.default_rng(2).random(180) < 0.4]
         np.testing.assert_allclose(oracle(few), K[few.rows, few.cols], rtol=1e-12)
+
+
+def near_singular(n, seed):
+    """A matrix whose first two columns are nearly the same: the given order divides by nearly nothing."""
+    rng = np.random.default_rng(seed)
+    F = rng.standard_normal((n, 6))
+    F[1] = F[0] + 1e-5 * rng.standard_normal(6)
+    return F @ F.T
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("order", ["greedy", "random", "given"])
+def test_the_certificate_holds_where_round_off_is_magnified(order, seed):
+    A = near_singular(60, seed)
+    found = ew.play(ordered(60, order, seed=seed), MatrixOracle(A))
+    error = np.abs(found.to_dense() - A).max()
+    assert error <= found.certificate.value
+    if order == "greedy":
+        assert found.certificate.value <= 1e-11
+    assert found.report["clipped"] == 0
+
+
+@pytest.mark.parametrize("order", ["greedy", "random", "given"])
+def test_the_certificate_holds_with_noise(order):
+    beyond = 0
+    for seed in range(12):
+        rng = np.random.default_rng([3, seed])
+        A = random_psd(50, 4, seed)
+        E = np.triu(rng.normal(0, 1e-3, A.shape))
+        seen = MatrixOracle(A + E + np.triu(E, 1).T)
+        found = ew.play(ordered(50, order, seed=seed, noise=1e-3), seen)
+        beyond += np.abs(found.to_dense() - A).max() > found.certificate.value
+        assert "95%" in found.certificate.assumes[1]
+    assert beyond <= 2
+
+
+def test_what_was_clipped_is_told_and_the_certificate_says_nothing_then():
+    A = block_kernel(np.full(5, 8))
+    A = A + 0.5 * np.eye(40)
+    A[30, 31] = A[31, 30] = 1.5 + 1e-9  # more than a PSD matrix with this diagonal can hold
+    found = ew.play(adaptive_nystrom(40), MatrixOracle(A))
+    assert found.report["lowest_residual"] < -1e-10
+    assert found.report["clipped"] == 1
+    assert found.certificate.vacuous
+    assert "not positive semidefinite" in found.certificate.checked[0]
+
+
+def damaged(n, seed):
+    """A PSD matrix with a tenth of its entries changed, the diagonal and three columns left."""
+    rng = np.random.default_rng(seed)
+    A = np.ones((n, n))
+    i, j = rng.integers(3, n, (2, n * n // 5))
+    A[i, j] = A[j, i] = 0.2
+    np.fill_diagonal(A, 1.0)
+    return A
+
+
+def test_verifying_finds_damage_that_no_column_shows():
+    A = damaged(60, 1)
+    silent = ew.play(adaptive_nystrom(60, rng=0), MatrixOracle(A))
+    assert silent.certificate.assumes[0] == "positive semidefinite, not checked on 1711 entries"
+    assert silent.certificate.value < 1e-12 < np.abs(silent.to_dense() - A).max()
+    found = ew.play(adaptive_nystrom(60, rng=0, verify=20), MatrixOracle(A))
+    assert found.cost == silent.cost + 20
+    assert found.certificate.vacuous
+    assert found.certificate.value == pytest.approx(0.8)
+    assert found.certificates[2].value > 0.2
+
+
+def test_verifying_a_sound_matrix_excludes_a_share_of_wrong_entries():
+    found = ew.play(adaptive_nystrom(50, verify=20, rng=1), MatrixOracle(random_psd(50, 4)))
+    share = found.certificates[2]
+    assert share.value == pytest.approx(1 - 0.05 ** (1 / 20))
+    assert not found.certificate.vacuous
+    small = ew.play(adaptive_nystrom(6, verify=50, rng=1), MatrixOracle(random_psd(6, 3)))
+    assert small.cost == 6 * 7 // 2  # all that was left, and no more
+    with pytest.raises(ParameterError, match="verify"):
+        ew.play(adaptive_nystrom(6, verify=-1), MatrixOracle(random_psd(6, 3)))
+
+
+@given(n=st.integers(0, 40), count=st.integers(0, 60), seed=st.integers(0, 99))
+def test_pairs_are_drawn_once_each(n, count, seed):
+    a, b = _pairs(n, count, np.random.default_rng(seed))
+    assert len(set(zip(a.tolist(), b.tolist(), strict=True))) == min(count, n * (n - 1) // 2)
+    assert np.all((a >= 0) & (a < b) & (b < max(n, 1)))

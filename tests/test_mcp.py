@@ -86,7 +86,7 @@ def test_asking_without_answering_holds_no_more_than_the_budget(database):
         return said(await client.call_tool("status", {"study": "board"}))
 
     status = talk(server(database), hoarder)
-    assert status["spent"] + status["reserved"] <= BUDGET
+    assert status["spent"] + status["held"] <= BUDGET
 
 
 def test_report_forecast_and_rehearse(database):

@@ -146,3 +146,87 @@ def test_the_command_keeps_mathematics(form):
     assert "all lie in [low, high], through a Markov chain" in shown.stdout
     assert ":math:" not in shown.stdout
     assert "`" not in shown.stdout
+
+
+def test_a_guarantee_says_what_it_assumes():
+    for method in METHODS:
+        proved = not method.guarantee.startswith("none")
+        assert not proved or method.assumes, f"{method.name}: {method.guarantee}"
+
+
+def test_lil_ucb_does_not_meet_its_analysis():
+    """Its analysis needs delta < log(1 + epsilon) / e; epsilon is .01, or 0 in the heuristic form."""
+    import math
+
+    delta = inspect.signature(get("lil-ucb").load()).parameters["delta"].default
+    assert delta > math.log(1.01) / math.e
+    assert get("lil-ucb").guarantee.startswith("none")
+
+
+def test_partial_pca_is_biased_as_its_row_says():
+    """60 samples that show 3 of 12 attributes: the mean of many estimates against the truth, off the diagonal."""
+    import numpy as np
+
+    from entrywise.linalg.pairs import PairSums
+    from entrywise.passive.partial_pca import covariance, limit
+
+    d, r, m, runs = 12, 3, 60, 1500
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((d, 2)) + 1.0
+    C = A @ A.T + 0.2 * np.eye(d)
+    root = np.linalg.cholesky(C)
+    off = ~np.eye(d, dtype=bool)
+    means = {name: np.zeros((d, d)) for name in ("pairwise", "limited", "exactly")}
+    for _ in range(runs):
+        X = rng.standard_normal((m, d)) @ root.T
+        seen = np.where(np.argsort(rng.random(X.shape), axis=1) < r, X, np.nan)
+        sums = PairSums(d, False).add(seen)
+        plain = covariance(sums, center=False)
+        means["pairwise"] += plain / runs
+        means["limited"] += limit(plain) / runs
+        means["exactly"] += covariance(sums, center=False, mask="exactly") / runs
+
+    def bias(name):
+        return float(np.linalg.norm((means[name] - C)[off]) / np.linalg.norm(C[off]))
+
+    never = (1 - r * (r - 1) / (d * (d - 1))) ** m  # a pair is never seen together
+    assert bias("pairwise") == pytest.approx(never, abs=0.025)
+    assert bias("limited") > 2 * never
+    assert bias("exactly") < 0.03
+
+
+def test_corollary_3_is_issued_only_where_it_is_proved():
+    import numpy as np
+
+    from entrywise.passive import partial_pca
+
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 6)) / 10
+    X[rng.random(X.shape) < 0.5] = np.nan
+    proved = {
+        "center": False,
+        "mask": "bernoulli",
+        "per_sample": 3.0,
+        "repair": "none",
+        "max_square": 1.0,
+    }
+    assert partial_pca(X, 2, **proved).certificates
+    for other in ({"repair": "soft"}, {"mask": "pairwise"}, {"per_sample": np.full(6, 0.5)}):
+        assert not partial_pca(X, 2, **{**proved, **other}).certificates
+
+
+def test_literal_s_mcans_promises_nothing_where_it_estimated_its_constants():
+    import numpy as np
+
+    from entrywise.oracles import BernoulliOracle
+    from entrywise.play import play
+
+    plan = get("literal-stochastic-nystrom").load()
+    coins = np.full((4, 4), 0.5)
+    with pytest.warns(UserWarning, match="theorem's version"):
+        given = plan(4, rank=1, epsilon=0.9, theta=0.02, rng=0)
+        estimated = plan(4, rank=1, epsilon=0.95, delta=0.5, rng=0)
+    assert play(given, BernoulliOracle(coins, rng=0)).certificates
+    found = play(estimated, BernoulliOracle(coins, rng=0))
+    assert found.status == "finished"
+    assert not found.certificates

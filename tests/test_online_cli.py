@@ -7,9 +7,11 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from entrywise.cli._votes import summary
 from entrywise.cli.app import app
 from entrywise.estimators import BinaryStream
 from entrywise.exceptions import DataError, ParameterError, StoreError
@@ -299,3 +301,16 @@ def test_a_stream_of_bad_lines_is_stopped_early():
     more = run("-", "--skip", "3000", input="row,col,label\n" + lines)
     assert more.exit_code == 0
     assert "3,000 bad lines were left out" in more.stderr
+
+
+def test_a_bound_that_says_nothing_says_so_and_the_regret_is_told():
+    few, many = BinaryStream(), BinaryStream()
+    rng = np.random.default_rng(0)
+    for k in range(60):
+        few.learn_one({"row": k, "col": k % 7}, bool(rng.random() < 0.5))
+    assert "says nothing here, being not below the number of labels" in summary(few)
+    assert "its best single learner" in summary(few)
+    for k in range(1500):
+        many.learn_one({"row": k % 30, "col": k // 30 % 10}, bool((k % 2) ^ (k // 30 % 2)))
+    assert "says nothing" not in summary(many)
+    assert many.state.report["regret"] == many.mistakes - many.state.losses.min()

@@ -12,13 +12,19 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the page needs entrywise[web]")
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested by playwright")
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="axe-core looks at the page"
+)
 
 import uvicorn  # noqa: E402
 
 from entrywise import fragments  # noqa: E402
 from entrywise.apply.leaderboard import Bought, scores  # noqa: E402
+from entrywise.observations import Observations  # noqa: E402
 from entrywise.study import Store, Study, tokens  # noqa: E402
 from entrywise.web.app import create_app  # noqa: E402
+from entrywise.web.report import written  # noqa: E402
+from entrywise.web.story import all_cells, story  # noqa: E402
 
 expect = sync_api.expect
 CHROMIUM = shutil.which("chromium")
@@ -161,7 +167,8 @@ def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     owner.select_option("[name=want]", label="Know every cell as well as the money allows")
     owner.fill("[name=budget]", "48")
     owner.press("[name=budget]", "Tab")
-    expect(owner.locator("#forecast")).to_contain_text("80 cells")
+    expect(owner.locator("#forecast")).to_contain_text("80 cells", timeout=SLOW)
+    expect(owner.locator("#forecast")).to_contain_text("buys about 48 of them (60 %)")
     owner.click("text=Begin")
     expect(owner.locator("h1")).to_have_text("models/<b>x</b> 50%", timeout=SLOW)
     name = "models/<b>x</b> 50%"
@@ -209,11 +216,14 @@ def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     owner.goto(f"{here}/log")
     owner.click(f'[aria-label^="correct {wrong[0]}:"]')
     right = repr(float(TRUTH[wrong[1], wrong[2]]))
-    owner.fill("#log form input", right)
+    owner.fill("#log form input >> nth=0", right)
+    owner.fill("#log form input >> nth=1", "a slip of the pen")
     owner.click("#log form button")
     expect(owner.locator("#said")).to_contain_text("is corrected", timeout=SLOW)
     lines = [x for x in study.log() if x["id"] == wrong[0] and x["value"] is not None]
     assert [x["value"] for x in lines] == [1e6, float(right)]
+    assert [x["reason"] for x in lines] == [None, "a slip of the pen"]
+    expect(owner.locator("#log")).to_contain_text("a slip of the pen", timeout=SLOW)
 
     # the numbers of the page are those of the command line
     settle(owner, here)
@@ -278,6 +288,31 @@ def test_every_page_fits_and_can_be_read(site, half, browser, width, scheme):
             "() => ['color', 'backgroundColor'].map(k => getComputedStyle(document.body)[k])"
         )
         assert contrast(ink, ground) > 7
+        assert not serious(page), path
+
+
+def serious(page):
+    """Return what axe-core calls serious or critical on a page."""
+    found = axe.Axe().run(page).response["violations"]
+    return [
+        (one["id"], one["impact"], [node["html"] for node in one["nodes"]])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_report_can_be_read_by_everybody(half, browser, tmp_path, width, scheme):
+    told = story(half)
+    path = tmp_path / "report.html"
+    path.write_text(written(told, all_cells(half, told)), encoding="utf-8")
+    assert path.stat().st_size < 3e6
+    size = {"width": width, "height": 800}
+    page = browser.new_context(viewport=size, color_scheme=scheme, offline=True).new_page()
+    page.goto(f"file://{path}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert not serious(page)
 
 
 def contrast(one, other):
@@ -307,6 +342,29 @@ def test_the_map_is_moved_by_keys_and_tells_about_a_cell(site, half, browser):
     canvas.hover(position={"x": (j + 0.5) * box["width"] / 10, "y": (i + 0.5) * box["height"] / 8})
     expect(page.locator("#tip")).to_contain_text(ROWS[i], timeout=SLOW)
     expect(page.locator("#tip")).to_contain_text(COLS[j])
+
+
+def test_a_hundred_thousand_rows_scroll(site, browser):
+    m, n = 100_000, 20
+    rows = np.arange(0, m, 7)
+    known = Observations.from_triplets(rows, rows % n, np.sin(rows / 5000), (m, n))
+    plan = {"plan": "two-phase", "params": {"shape": [m, n], "rank": 1}}
+    Study.create(site.store, "tall", seed=1, budget=1000, known=known, **plan)
+    page = site.enter(browser)
+    tiles = []
+    page.on("request", lambda r: tiles.append(r.url) if "/tile?" in r.url else None)
+    page.goto(f"{site.url}/study/tall")
+    expect(page.locator("#legend li").first).to_be_visible(timeout=SLOW)
+    assert 1 <= len(tiles) <= 4, "all of it is a few tiles"
+    page.focus("#map")
+    for _ in range(30):
+        page.keyboard.press("+")
+    page.keyboard.press("End")
+    for _ in range(5):
+        page.keyboard.press("PageUp")
+    page.keyboard.press("Enter")
+    expect(page.locator("#tip")).to_contain_text("(99", timeout=SLOW)  # rows 99,000 and more
+    assert len(tiles) < 100
 
 
 def test_news_comes_by_itself(site, half, browser):
@@ -339,3 +397,4 @@ def test_a_worker_sees_only_what_a_worker_may(site, half, browser):
     page.goto(f"{site.url}/study/half/log")
     expect(page.locator("#log tbody tr").first).to_be_visible(timeout=SLOW)
     assert page.locator("#log button").count() == 0
+    expect(page.locator("#more")).to_be_hidden()

@@ -213,15 +213,20 @@ def test_one_item_shown_twice_may_win(ask):
 
 
 @pytest.mark.slow
-def test_certificate_covers_the_loss_and_the_distance():
-    missed = 0
+def test_certificates_cover_the_loss_and_the_runner_up():
+    missed, outside, width = 0, 0, []
     for seed in range(40):
         L = pair_losses("bandit", 20, 2, seed)
         found = play(best_pair(20, budget=1500, rng=seed), BernoulliOracle(L, rng=seed))
-        loss, distance = found.certificates
+        loss, behind = found.certificates
         missed += L[found.pair] > loss.value
-        assert regret(L, found.pair) <= distance.value + 1e-12 or L[found.pair] > loss.value
+        low, high = found.report["difference"]
+        outside += not low <= L[found.report["runner_up"]] - L[found.pair] <= high
+        assert behind.value == max(0.0, -low)
+        width.append(behind.value / loss.value)
     assert missed <= 4  # 2 are expected at most
+    assert outside <= 5
+    assert np.median(width) < 1  # a statement of its own, not the loss again
 
 
 def test_gaussian_noise():

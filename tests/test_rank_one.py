@@ -467,3 +467,97 @@ def test_noise_in_other_units_is_refused(noise):
 def test_bounds_that_say_nothing_are_refused():
     with pytest.raises(ParameterError, match="closer bounds"):
         projected_eigenvector(multiplicative_table(4), 1e-300, 1e300)
+
+
+def test_the_second_line_of_corollary_1_is_weaker_than_the_first():
+    """On any connected mask: lambda_2 is at least 4 / N^2 and the largest resistance at most N."""
+    from entrywise.bounds.rank_one import (
+        Sensitivity,
+        corollary_1,
+        corollary_1_by_size,
+        path_family,
+        smallest_gap,
+    )
+    from entrywise.linalg.laplacian import Laplacian
+
+    given = {"high": 2.0, "low_seen": 0.5, "c": 1.5}
+    for n in (2, 5, 12):
+        seen, _ = path_family(n, 0.1)
+        graph = Laplacian(2 * n, seen.rows, n + seen.cols)
+        resistance = Sensitivity(seen.rows, seen.cols, np.ones(n), np.ones(n)).largest_resistance()
+        first = corollary_1((n, n), smallest_gap(graph), resistance, 0.01, **given)
+        second = corollary_1_by_size((n, n), 0.01, **given)
+        assert 0 < first <= second
+    by_hand = 1.5**2 / 4 * 16 * 8 * 0.01**2 * np.exp(2 * 1.5 * np.sqrt(2) * 0.01 / 0.5)
+    assert corollary_1_by_size((1, 1), 0.01, **given) == pytest.approx(by_hand)
+
+
+def test_the_semidefinite_referee_agrees_without_noise():
+    pytest.importorskip("cvxpy")
+    from entrywise.bounds.semidefinite import semidefinite
+    from entrywise.exceptions import ParameterError
+    from entrywise.observations import Observations
+    from entrywise.passive import rank_one
+
+    x, y = np.array([1.0, 2.0, 0.5]), np.array([1.5, 0.7, 1.0])
+    A = np.outer(x, y)
+    stairs = np.full((3, 3), np.nan)  # a path: every entry off it is reached by recursion
+    for i, j in ((0, 0), (1, 0), (1, 1), (2, 1), (2, 2)):
+        stairs[i, j] = A[i, j]
+    seen = Observations.from_dense(stairs)
+    np.testing.assert_allclose(semidefinite(seen).to_dense(), A, rtol=0.02)
+    np.testing.assert_allclose(rank_one(seen).to_dense(), A, rtol=1e-6)
+    with pytest.raises(ParameterError, match="at most 10 rows and columns"):
+        semidefinite(Observations.from_dense(np.ones((6, 6))))
+
+
+def products(kind, seed):
+    """Return a table of products and noisy answers to it, proportional, multiplicative or counted."""
+    rng = np.random.default_rng([17, seed])
+    A = 20 * np.outer(np.exp(rng.normal(0, 0.7, 30)), np.exp(rng.normal(0, 0.7, 25)))
+    e = rng.standard_normal(A.shape)
+    noisy_by = {
+        "proportional": A * (1 + 0.15 * e),
+        "multiplicative": A * np.exp(0.4 * e),
+        "of counts": rng.poisson(A).astype(float),
+        "of one size": A + 2.0 * e,
+    }
+    known = rng.random(A.shape) < 0.4
+    return A, O.from_dense(np.where(known, noisy_by[kind], np.nan))
+
+
+@pytest.mark.parametrize("kind", ["proportional", "multiplicative", "of counts", "of one size"])
+def test_intervals_follow_the_noise_that_is_there(kind):
+    every = tuple(np.indices((30, 25)))
+    covered, right, expected, actual = [], 0, 0.0, 0.0
+    for seed in range(10):
+        A, seen = products(kind, seed)
+        found = rank_one(seen)
+        low, high = found.interval(*every, 0.9, of="truth")
+        covered.append(np.mean((low <= A) & (high >= A)))
+        right += found.report["noise_law"] == kind
+        expected += found.certificates[1].value ** 2
+        actual += np.sum((found.to_dense() - A) ** 2)
+    assert 0.85 <= np.mean(covered) <= 0.95
+    assert right >= 7
+    assert 0.7 <= np.sqrt(actual / expected) <= 1.35
+
+
+def test_the_law_of_noise_does_not_depend_on_units(tmp_path):
+    _, seen = products("multiplicative", 1)
+    found = rank_one(seen)
+    for unit in (1e-3, 1e150):
+        other = rank_one(O.from_triplets(seen.rows, seen.cols, unit * seen.values, seen.shape))
+        assert other.report["noise_law"] == found.report["noise_law"]
+        for of in ("truth", "answer"):
+            ends = found.interval(2, 3, of=of)
+            np.testing.assert_allclose(
+                np.divide(other.interval(2, 3, of=of), unit), ends, rtol=1e-6
+            )
+            np.testing.assert_allclose(
+                found.scaled(3.0).interval(2, 3, of=of), 3.0 * np.array(ends)
+            )
+    found.save(tmp_path / "found.npz")
+    again = type(found).load(tmp_path / "found.npz")
+    np.testing.assert_array_equal(again.interval(2, 3), found.interval(2, 3))
+    assert found.interval(2, 3).low > 0

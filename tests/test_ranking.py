@@ -79,7 +79,7 @@ def test_the_posterior_is_that_of_the_model(seed):
 
 @pytest.mark.parametrize(("n", "t", "spread"), [(30, 600, 1.0), (100, 1000, 2.0), (60, 1200, 4.0)])
 def test_scores_are_neither_too_far_apart_nor_too_sure(n, t, spread):
-    """The quick form of benchmarks/calibration.py."""
+    """The quick form of benchmarks/trust.py."""
     covered, along, size = [], 0.0, 0.0
     for seed in range(1800 // n):
         won, lost, s = games([n, seed], n, t, spread)

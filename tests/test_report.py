@@ -150,7 +150,7 @@ def test_the_report_carries_every_entry_as_the_command_prints_it(board):
     lines = base64.b64decode(data).decode().splitlines()
     assert lines[0] == "row,col,value,low,high"
     assert len(lines) == 1 + 6 * 12
-    low, high = board.result().interval([5], [11], 0.9, of="truth")
+    low, high = board.result().interval([5], [11], 0.9)
     assert lines[-1].endswith(f"{float(low[0])!r},{float(high[0])!r}")
 
 

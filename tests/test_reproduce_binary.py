@@ -9,16 +9,20 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from entrywise.reproduce.binary import FIGURES
+from entrywise.reproduce.figures import Work
 
 
-@pytest.mark.parametrize("name", ["noise", "graphs", "sizes", "biclusters"])
+@pytest.mark.parametrize("name", ["noise", "graphs", "sizes", "biclusters", "comparison"])
 def test_quick_figure(name, tmp_path):
-    claims = FIGURES[name](tmp_path, True, lambda words: None)
+    claims = FIGURES[name](Work(tmp_path, say=lambda words: None))
+    assert all(c.ours for c in claims)
     assert claims
     assert all(
         c.holds is not False
         for c in claims
-        if "bound" in c.claim or "Theorem" in c.claim or "<=" in c.claim
+        if "<=" in c.claim
+        or "the adversary forces" in c.claim
+        or "below twice its bound" in c.claim
     )
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     with (tmp_path / f"{name}.csv").open() as file:
@@ -27,7 +31,7 @@ def test_quick_figure(name, tmp_path):
 
 def test_votes(tmp_path, data_folder, monkeypatch):
     monkeypatch.setenv("ENTRYWISE_DATA", str(data_folder))
-    claims = FIGURES["votes"](tmp_path, True, lambda words: None)
+    claims = FIGURES["votes"](Work(tmp_path, say=lambda words: None))
     assert len(claims) == 3
     assert (tmp_path / "votes.png").exists()
 
@@ -35,5 +39,5 @@ def test_votes(tmp_path, data_folder, monkeypatch):
 def test_votes_without_data(tmp_path, monkeypatch):
     monkeypatch.setenv("ENTRYWISE_DATA", str(tmp_path / "nowhere"))
     said = []
-    assert FIGURES["votes"](tmp_path, True, said.append) == []
+    assert FIGURES["votes"](Work(tmp_path, say=said.append)) == []
     assert "ENTRYWISE_DATA" in said[0]

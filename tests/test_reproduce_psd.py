@@ -7,17 +7,22 @@ import csv
 import numpy as np
 import pytest
 
+from entrywise.active import literal_stochastic_nystrom
 from entrywise.gallery import pair_losses
 from entrywise.oracles import BernoulliOracle
+from entrywise.play import play
 from entrywise.reproduce import active_psd
+from entrywise.reproduce.figures import Work
 
 
 @pytest.mark.slow
 def test_synthetic_figure(tmp_path):
     said = []
-    claims = active_psd.figure_a1(tmp_path, True, said.append)
-    assert len(claims) == 5
-    assert all(c.holds is not None and c.found for c in claims)
+    claims = active_psd.figure_a1(Work(tmp_path, say=said.append))
+    assert len(claims) == 6
+    assert all(c.found and c.theirs and c.ours and c.interval for c in claims)
+    paper = [c for c in claims if not c.claim.startswith("(ours)")]
+    assert all(c.claim.startswith("S-MCANS (Algorithm 4.1)") for c in paper)
     assert said
     with (tmp_path / "appendix1.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -28,9 +33,24 @@ def test_synthetic_figure(tmp_path):
 
 def test_passive_completion_finds_an_easy_pair():
     L = pair_losses("synthetic", 20, 1, seed=0)
-    i, j = active_psd._lrmc(20, 40_000, BernoulliOracle(L, rng=0), 1, 0)
-    assert i < j
-    assert L[i, j] - L[~np.eye(20, dtype=bool)].min() < 0.02
+    for name in ("OptSpace", "soft-impute"):
+        i, j = active_psd._choice(name, 20, 40_000, 1, BernoulliOracle(L, rng=0), 0)
+        assert i < j
+        assert L[i, j] - L[~np.eye(20, dtype=bool)].min() < 0.02
+
+
+def test_the_papers_line_is_the_papers_algorithm():
+    """Algorithm 4.1 chooses column 0 first and, at any budget here, is still choosing its second one when it ends."""
+    L = pair_losses("synthetic", 20, 2, seed=0)
+    with pytest.warns(UserWarning, match="the theorem's version needs"):
+        plan = literal_stochastic_nystrom(
+            20, rank=2, epsilon=active_psd.EPSILON, budget=4000, rng=0
+        )
+    found = play(plan, BernoulliOracle(L, rng=0), budget=4000)
+    assert found.status == "exhausted"
+    assert found.pivots.tolist() == [0]
+    C = found.factor @ found.factor.T  # the extension of one column: rank one
+    assert np.linalg.matrix_rank(C) == 1
 
 
 def test_films_have_the_groups_the_paper_names(data_folder):

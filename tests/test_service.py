@@ -16,6 +16,8 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 import entrywise as ew
+from databases import needs_postgres
+from entrywise.checks import postgres
 from entrywise.checks.plans import same_result
 from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.gallery import random_psd
@@ -65,6 +67,24 @@ class Served:
         raise AssertionError("it was never ready")
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def either(request, tmp_path_factory):
+    """A store in a file, then one in a PostgreSQL database of its own."""
+    if request.param == "sqlite":
+        yield Store(str(tmp_path_factory.mktemp("either") / "lab.db"))
+        return
+    needs_postgres()
+    with postgres.server() as url:
+        yield Store(url)
+
+
+def test_both_databases_are_served(either):
+    Study.create(either, "k", plan="adaptive-nystrom", params={"n": N}, seed=1)
+    served = Served(either)
+    work_to_the_end(served)
+    served.app.state.background.close()
+
+
 @pytest.fixture
 def served(tmp_path):
     store = Store(str(tmp_path / "lab.db"))
@@ -80,6 +100,10 @@ def answers(asked):
 
 
 def test_a_study_is_worked_to_its_end_over_the_interface(served):
+    work_to_the_end(served)
+
+
+def work_to_the_end(served):
     while True:
         asked = served.ask("k", limit=4, worker="w")
         if not asked["id"]:
@@ -159,13 +183,79 @@ def test_files_are_uploaded_and_an_odd_answer_is_asked_back(served):
     assert (states == 2).sum() == served.call("GET", f"{API}/board").json()["answered"]
 
 
+def test_what_money_buys_is_said_before_it_is_spent(served):
+    rows = "model\n" + "\n".join(f"m{k}" for k in range(4))
+    cols = "task\n" + "\n".join(f"t{k}" for k in range(10))
+    files = {"rows": ("r.csv", rows), "cols": ("c.csv", cols)}
+    before = len(served.call("GET", API).json())
+
+    def told(budget, **more):
+        data = {"budget": str(budget), "currency": "EUR"}
+        found = served.call("POST", "/api/v1/forecast", data=data, files=files | more)
+        assert found.status_code == 200, found.text
+        return " ".join(found.json()["words"])
+
+    assert "40 cells. All of them would cost 40 EUR." in told(20)
+    assert "20 EUR buys about 20 of them (50 %)." in told(20)
+    # from 5 of 10 cells at random: 1.645 sqrt((1 - .5) / 5) = .52 deviations
+    assert "5.0 cells a row" in told(20)
+    assert "± 0.52 times" in told(20)
+    assert "buys them all" in told(40)
+    assert "Fewer than 28 cells tell little" in told(20)
+    lines = [f"m{i},t{j},{1 + 3 * (i == 0)}" for i in range(4) for j in range(10)]
+    quotes = {"prices": ("p.csv", "row,col,price\n" + "\n".join(lines))}
+    assert "cost 70 EUR" in told(35, **quotes)
+    assert "buys about 20 of them (50 %), at most 31 if they are the cheapest" in told(35, **quotes)
+    seen = [f"m0,t{j},{(-1) ** j}" for j in range(4)]  # their deviation is sqrt(4 / 3)
+    known = {"known": ("k.csv", "row,col,value\n" + "\n".join(seen))}
+    words = told(16, **known)
+    assert "40 cells, 4 of them known" in words
+    assert "± 0.6" in words
+    empty = {"known": ("k.csv", "row,col,value\n")}
+    data = {"budget": "3"}
+    refused = served.call("POST", "/api/v1/forecast", data=data, files=files | empty)
+    assert refused.status_code == 422
+    assert served.call("POST", "/api/v1/forecast", "worker", data=data).status_code == 403
+    assert len(served.call("GET", API).json()) == before
+
+
+def test_a_tall_matrix_is_a_few_tiles(served):
+    m, n = 5000, 7
+    rows = np.arange(0, m, 3)
+    known = ew.Observations.from_triplets(rows, rows % n, rows / m, (m, n))
+    plan = {"plan": "two-phase", "params": {"shape": [m, n], "rank": 1}}
+    Study.create(served.store, "tall", seed=1, budget=100, known=known, **plan)
+
+    def tile(**place):
+        found = served.call("GET", f"{API}/tall/tile", "reader", params=place)
+        shape = (int(found.headers["x-rows"]), int(found.headers["x-cols"]))
+        size = shape[0] * shape[1]
+        states = np.frombuffer(found.content[:size], np.uint8).reshape(shape)
+        return states, np.frombuffer(found.content[size:], "<f4").reshape(shape)
+
+    there = np.zeros((m, n), bool)
+    there[rows, rows % n] = True
+    states, values = tile(row=1000, rows=500, cols=7)
+    np.testing.assert_array_equal(states == 1, there[1000:1500])
+    at = np.argwhere(states == 1)[0]
+    assert values[tuple(at)] == pytest.approx((1000 + at[0]) / m, rel=1e-6)
+    states, _ = tile(rows=512, cols=512, row_every=16)
+    assert states.shape == (313, 7)
+    coarse = np.pad(there, ((0, 8), (0, 0))).reshape(313, 16, 7).any(axis=1)
+    np.testing.assert_array_equal(states >= 1, coarse | (states > 1))  # more than known: asked
+    assert (states == 1).mean() > 0.5
+    states, _ = tile(rows=512, cols=512, row_every=16, col_every=2)
+    assert states.shape == (313, 4)
+
+
 def test_an_owner_corrects_and_extends(served):
     asked = served.ask("k", limit=1)
     served.call("POST", f"{API}/k/tell", "worker", json={"id": asked["id"], "value": [99.0]})
-    body = {"id": asked["id"][0], "value": answers(asked)[0]}
+    body = {"id": asked["id"][0], "value": answers(asked)[0], "reason": "misread"}
     assert served.call("POST", f"{API}/k/amend", "worker", json=body).status_code == 403
     assert served.call("POST", f"{API}/k/amend", "owner", json=body).status_code == 200
     log = served.call("GET", f"{API}/k/log").json()
+    assert [x["reason"] for x in log if x["reason"]] == ["misread"]
     what = [x["what"] for x in log if x["value"] is not None]
     said = [
         word for word in what if word != "memory"

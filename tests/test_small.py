@@ -60,12 +60,12 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
         B = rng.standard_normal((size, q, q))
         state.append((B @ B.transpose(0, 2, 1))[:, a, b])
     short = np.stack([rng.permutation(n) for _ in range(m)]).astype(np.int32)
-    price = rng.random((m, n)) + 0.5
+    price, noise, weight = rng.random((m, n)) + 0.5, rng.random((m, n)) + 0.1, rng.random((m, n))
     most, money = int(rng.integers(1, m * n + 1)), float(rng.random() * m * n)
     answers = []
     for buy in (small.buy_greedily, _jit_gain.buy_greedily):
         given_ = [x.copy() for x in state]
-        got = buy(U, V, *given_, 0.3, short.copy(), price, money, most, by_sum, 0.1)
+        got = buy(U, V, *given_, noise, weight, short.copy(), price, money, most, by_sum, 0.1)
         answers.append((got, given_))
     (mine, after), (theirs, expected) = answers
     np.testing.assert_array_equal(mine, theirs)

@@ -102,7 +102,7 @@ def test_any_schedule_keeps_every_promise(seed, failing, budget):
         if rows is not None:
             assert set(batch.rows) <= set(rows.tolist())
             assert all(len(step.batch) <= limit for step in run.steps[steps:] if step.batch)
-        assert run.ledger.spent + run.ledger.reserved <= budget
+        assert run.ledger.spent + run.ledger.held <= budget
         some = rng.permutation(run.open)[: rng.integers(0, 5)]
         for k in some.tolist():
             i, j = int(run.batch.rows[k]), int(run.batch.cols[k])
@@ -190,7 +190,7 @@ def test_a_reserve_cell_is_handed_over_for_nothing():
     assert facts.arm.tolist() == ["reserve", "reserve"]
     assert new.sum() == 2
     assert len(second.batch) == 4
-    assert run.ledger.reserved == 2
+    assert run.ledger.held == 2
     run.tell([3.0, 4.0])
     assert run.finished
     assert run.result.left[0, 0] == 10.0  # the reserve counts in the fit now
@@ -254,11 +254,11 @@ def test_a_plan_without_history_restarts_and_finds_its_answers_in_memory():
     told = History([0, 0], [0, 1], [7.0, np.nan], price=[1.0, 1.0])
     run = Run(asks((8, 6), budget=9.0, rng=3), history=told, epoch=1)
     assert run.open.tolist() == [2]  # what failed is not asked again
-    assert run.ledger.reserved == 1
+    assert run.ledger.held == 1
     out = History([0], [2], [np.nan])
     paid = Run(asks((8, 6), budget=9.0, rng=3), history=told, epoch=1, out=out)
     assert paid.open.tolist() == [2]
-    assert paid.ledger.reserved == 0
+    assert paid.ledger.held == 0
 
 
 def test_known_answers_of_a_fresh_plan_are_handed_out_once():

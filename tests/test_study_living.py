@@ -267,3 +267,156 @@ def test_who_opened_a_study_before_it_grew_may_tell_its_new_rows(desk):
     assert early.tell([(q.row, q.col, truth(q.row, q.col)) for q in asked]) == len(asked)
     with pytest.raises(ValueError, match="no row is labelled 'm99'"):
         early.tell([("m99", "t0", 1.0)])
+
+
+def run(sh, *words, ok=True):
+    """Run any command, and return what it printed."""
+    code = 0
+    try:
+        run_command(lambda: app([*map(str, words)], standalone_mode=False))
+    except SystemExit as end:
+        code = int(end.code or 0)
+    out, sh.said = sh.capsys.readouterr()
+    assert (code == 0) == ok, f"exit code {code}: {sh.said}"
+    return out
+
+
+def leaderboard(sh, name, *words):
+    files = ("--rows", "models.csv", "--cols", "tasks.csv", "--seed", 1)
+    return run(sh, "leaderboard", "create", sh.url, "--name", sh.prefix + name, *files, *words)
+
+
+def test_all_models_are_judged_and_one_is_new(sh, tmp_path):
+    known = "model,task,score\n" + "".join(
+        f"{m},{t},{truth(m, t)!r}\n" for m in MODELS[:-1] for t in TASKS
+    )
+    (tmp_path / "history.csv").write_text(known)
+    leaderboard(sh, "board", "--known", "history.csv", "--budget", 6, "--price", "cols:minutes",
+                "--currency", "EUR")  # fmt: skip
+    assert "6 EUR to spend" in sh.said
+    asked = sh.rows("ask", "board")
+    assert asked
+    assert {r["row"] for r in asked} == {"m9"}  # what is known is not bought again
+    assert {r["price"] for r in asked} == {"2.0"}
+    sh("tell", "board", told(tmp_path, asked))
+    while sh.status("board")["state"] == "open":
+        sh("tell", "board", told(tmp_path, sh.rows("ask", "board")))
+    board_ = run(sh, "leaderboard", "report", sh.url, "--name", sh.prefix + "board", "-f", "csv")
+    scores = {r["model"]: float(r["score"]) for r in csv.DictReader(io.StringIO(board_))}
+    means = {m: np.mean([truth(m, t) for t in TASKS]) for m in MODELS}
+    for model in MODELS[:-1]:
+        assert scores[model] == pytest.approx(means[model], abs=1e-9)
+    assert sh.status("board")["spent"] <= 6.0
+
+
+def test_a_leaderboard_takes_prices_of_its_rows_and_says_so_when_it_does_not(sh, tmp_path):
+    leaderboard(sh, "free", "--budget", 30)
+    assert "every cell costs 1; models.csv has a column 'price'" in sh.said
+    assert "--price rows:price" in sh.said
+    leaderboard(sh, "priced", "--budget", 30, "--price", "rows:price")
+    prices = {r["row"]: float(r["price"]) for r in sh.rows("ask", "priced")}
+    assert prices == {m: 1.0 + int(m[1:]) % 3 for m in prices}
+    (tmp_path / "new.csv").write_text("model,price\nm10,7\n")
+    add = ("leaderboard", "add", sh.url, "--name", sh.prefix + "priced", "--rows", "new.csv")
+    run(sh, *add, "--budget", 20, ok=False)
+    assert "price" in sh.said
+    run(sh, *add, "--budget", 20, "--price", "rows:price")
+    asked = sh.rows("ask", "priced", "--row", "m10", "--limit", 2)
+    assert {r["price"] for r in asked} == {"7.0"}
+
+
+def test_a_leaderboard_is_reported_after_its_first_batch_and_shown_as_a_table_at_its_end(
+    sh, tmp_path
+):
+    leaderboard(sh, "board", "--budget", 26)
+    sh("tell", "board", told(tmp_path, sh.rows("ask", "board")))
+    report = ("leaderboard", "report", sh.url, "--name", sh.prefix + "board")
+    early = run(sh, *report)
+    assert all(model in early for model in MODELS)
+    while sh.status("board")["state"] == "open":
+        sh("tell", "board", told(tmp_path, sh.rows("ask", "board")))
+    assert sh.status("board")["state"] in ("finished", "exhausted")
+    for format in ("table", "csv", "json"):
+        assert "26" in sh("result", "board", "-f", format)  # what it cost
+        assert "m0" in run(sh, *report, "-f", format)
+
+
+PLATE = '{"size": 12, "per": "col", "replicates": 2}'
+
+
+def test_a_robot_runs_one_plate_at_a_time(sh, tmp_path):
+    board(sh, "board", 60, "--plate", PLATE)
+    robot = sh.rows("ask", "board", "--limit", 7, "--worker", "robot")
+    if len(robot) < 7:
+        assert f"{len(robot)} of 7: plates are handed out whole, and this plate uses" in sh.said
+    hand = sh.rows("ask", "board", "--limit", 1, "--worker", "hand")
+    assert len(hand) > 1  # whole, though one was asked for
+    more = sh.rows("ask", "board", "--limit", 12, "--worker", "more")
+    assert len(more) <= 12
+    for asked in (robot, hand, more):
+        for number in {r["plate"] for r in asked}:
+            plate = [r for r in asked if r["plate"] == number]
+            assert len({r["col"] for r in plate}) == 1
+            assert [r["well"] for r in plate] == [f"A{k:02}" for k in range(1, len(plate) + 1)]
+            rows = [r["row"] for r in plate]
+            assert all(rows.count(row) == 2 for row in rows)
+    hands = [{r["plate"] for r in asked} for asked in (robot, hand, more)]
+    assert len(hands[0]) == len(hands[1]) == 1
+    assert len(set.union(*hands)) == sum(map(len, hands))  # no plate is in two hands
+    count = len(robot) + len(hand) + len(more)
+    assert sh.status("board")["leased"] == count
+    for asked in (robot, hand, more):
+        sh("tell", "board", told(tmp_path, asked))
+    assert sh.status("board")["spent"] == count  # every well is paid
+    sh("check", "board")
+
+
+def test_an_implausible_answer_is_kept_and_flagged_with_what_to_type(sh, tmp_path):
+    board(sh, "board", 60)
+    for _ in range(3):
+        sh("tell", "board", told(tmp_path, sh.rows("ask", "board", "--limit", 12)))
+    before = sh.status("board")["answered"]
+    assert sh.status("board")["implausible"] == []
+    asked = sh.rows("ask", "board", "--limit", 6)
+    slip = asked[0]
+    sh("tell", "board", told(tmp_path, asked, wrong=75.0))
+    amend = f"entrywise study amend {sh.url} {sh.prefix}board {slip['id']}"
+    assert f"({slip['row']}, {slip['col']}) = 75 is far from" in sh.said
+    assert amend in sh.said
+    now = sh.status("board")
+    assert [odd["id"] for odd in now["implausible"]] == [slip["id"]]
+    assert now["answered"] == before + len(asked)  # kept
+    sh("status", "board")
+    assert amend in sh.said
+    sh("amend", "board", slip["id"], truth(slip["row"], slip["col"]))
+    assert sh.status("board")["implausible"] == []
+
+
+def test_a_function_that_takes_names_and_a_log_that_is_known_elsewhere(sh, tmp_path):
+    (tmp_path / "named_judge.py").write_text(
+        "def judge(row, col):\n    assert row[0] == 'm' and col[0] == 't'\n"
+        "    return int(row[1:]) + int(col[1:])\n"
+    )
+    board(sh, "board", 12)
+    sh("work", "board", "--oracle", "named_judge:judge", "--entry")
+    lines = sh.rows("log", "board")
+    assert all(int(r["row"][1:]) + int(r["col"][1:]) == float(r["value"]) for r in lines)
+    (tmp_path / "log.csv").write_text(sh("log", "board", "-f", "csv"))
+    board(sh, "again", 12, "--known", "log.csv")
+    assert sh.status("again")["known"] == len(lines)
+    bought = {(r["row"], r["col"]) for r in lines}
+    assert not bought & {(r["row"], r["col"]) for r in sh.rows("ask", "again")}
+
+
+def test_a_reserve_too_small_for_its_intervals_is_said_at_once(sh, tmp_path):
+    board(sh, "board", 60, "--reserve", "0.2")
+    assert "80 cells are too few for one, leave it out" in sh.said
+    (tmp_path / "models.csv").write_text("model\n" + "".join(f"m{k}\n" for k in range(60)))
+    (tmp_path / "tasks.csv").write_text("task\n" + "".join(f"t{k}\n" for k in range(40)))
+    board(sh, "small", 900, "--reserve", "0.05")
+    assert "cells, and its intervals need 100: a share of" in sh.said
+    share = sh.said.split("a share of ")[1].split()[0]
+    board(sh, "enough", 900, "--reserve", share)
+    assert "intervals need" not in sh.said
+    board(sh, "poor", 60, "--reserve", "0.05")
+    assert "at this share a budget of" in sh.said

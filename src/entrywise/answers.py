@@ -8,10 +8,11 @@ from entrywise.exceptions import DataError, ParameterError
 from entrywise.results.result import Certificate
 from entrywise.types import Array, Indices
 
-LIKELIHOODS = ("auto", "gaussian", "binary", "ordinal")
+LIKELIHOODS = ("auto", "gaussian", "binary", "ordinal", "counts")
 MOST_LEVELS = 11  # different values up to which they may be levels: a scale from 0 to 10
 MOST_ASKED = 50  # different values that are levels when one says so
 EACH_SEEN = 10  # known entries for each level at least, else few values are chance
+OVERSPREAD = 0.75  # standard deviation over mean from which whole numbers are counts: an even spread from 0 on has .58
 RAREST = 10.0  # a level is used when it has at least one tenth of an even share of the answers
 
 Range = tuple[float, float]
@@ -37,8 +38,21 @@ def levels_among(found: Array, counts: Indices) -> Array | None:
     return np.asarray(found)
 
 
+def looks_like_counts(values: Array) -> bool:
+    """Tell whether the values are counts: whole numbers from 0 on, no levels, whose spread is large beside their mean.
+
+    >>> rng = np.random.default_rng(0)
+    >>> looks_like_counts(rng.poisson(rng.gamma(0.5, 20.0, 500)).astype(float)), looks_like_counts(np.arange(500.0))
+    (True, False)
+    """
+    whole = bool(np.all((values >= 0) & (values == np.floor(values))))
+    if not whole or len(values) < EACH_SEEN or levels_of(values) is not None:
+        return False
+    return float(values.std()) > OVERSPREAD * float(values.mean())
+
+
 def likelihood_of(values: Array, asked: str) -> str:
-    """Return ``gaussian``, ``binary`` or ``ordinal``: as asked, or what suits the values; refuse what cannot be."""
+    """Return ``gaussian``, ``binary``, ``ordinal`` or ``counts``: as asked, or what suits the values; refuse what cannot be."""
     if asked not in LIKELIHOODS:
         raise ParameterError(f"likelihood must be one of {', '.join(LIKELIHOODS)}, got {asked!r}")
     if asked == "ordinal" and len(np.unique(values)) > MOST_ASKED:

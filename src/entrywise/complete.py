@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.answers import likelihood_of, range_certificate, range_of
+from entrywise.answers import likelihood_of, looks_like_counts, range_certificate, range_of
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.frames import is_frame
 from entrywise.intervals import conformal, conformal_of_blocks
 from entrywise.linalg.blocks import Blocks, is_blocks
 from entrywise.observations import Observations
@@ -38,6 +39,7 @@ LIKELIHOOD_WORDS: dict[str, list[str]] = {
     "gaussian": [],
     "binary": ["two-valued answers: fitted as probabilities"],
     "ordinal": ["few levels: cuts between them fitted on held-out entries"],
+    "counts": ["counts: fitted as log1p of themselves"],
 }
 CGROUP = Path("/sys/fs/cgroup/memory.max")
 
@@ -51,6 +53,7 @@ def complete(
     row_features: Any = None,
     col_features: Any = None,
     rng: Seed = 0,
+    random_state: Seed = None,
     calibrate: bool = True,
     progress: Callable[[int, float], None] | None = None,
     engine: Any = None,
@@ -67,16 +70,19 @@ def complete(
         ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``rank-one``,
         ``soft-impute``, ... ``auto`` fits :func:`~entrywise.passive.low_rank` and, where the fit finds at most two
         components, the rank-one fit too, and takes the one with the smaller error on held-out entries.
-    likelihood : {"auto", "gaussian", "binary", "ordinal"}
+    likelihood : {"auto", "gaussian", "binary", "ordinal", "counts"}
         What answers are. ``binary``: two values, fitted as probabilities. ``ordinal``: a few levels in order, numbers to
         the fit, with cuts between them fitted on held-out entries. ``auto`` takes them where the values say so: two, or up
-        to eleven that are all used. For ``low-rank`` only.
+        to eleven that are all used. ``counts``: log1p of them is fitted, entries and intervals are counts; never taken by
+        ``auto``, which hints at it. For ``low-rank`` only.
     bounds : (low, high), optional
         The range of an answer; intervals are clipped to it. Without, that of levels is taken from the known entries.
         ``(-inf, inf)`` takes none.
     row_features, col_features : frame, array, similarity or sparse matrix, optional
         Features of the lines, by label or in order: see :class:`~entrywise.results.Features`. Labels that only the
         features name become lines without entries, completed from their features. For ``low-rank`` only.
+    rng, random_state : int, Generator or RandomState
+        Two names of one seed: ours, and that of scikit-learn, which wins where it is given.
     calibrate : bool
         Hold out a tenth (at most 20,000) to calibrate intervals, then fit on everything.
     progress : callable, optional
@@ -107,7 +113,8 @@ def complete(
     if is_blocks(observations):
         _refuse_for_blocks(method, likelihood, row_features, col_features, params)
         blocks = observations.on(engine)
-        return _of_blocks(blocks, likelihood, bounds, generator(rng), calibrate, progress, params)
+        draws = generator(rng if random_state is None else random_state)
+        return _of_blocks(blocks, likelihood, bounds, draws, calibrate, progress, params)
     if engine is not None:
         raise ParameterError(
             "engine works on blocks; write the entries with entrywise.scale.write_blocks and give Blocks(folder)"
@@ -129,7 +136,7 @@ def complete(
                 "follow; change the unit of both"
             )
         seen = seen.scaled(1.0 / unit)
-    draws = generator(rng)
+    draws = generator(rng if random_state is None else random_state)
     if method == "auto":
         params = {**params, **described}
         chosen = likelihood == "auto"
@@ -144,6 +151,8 @@ def complete(
     report = {**summary(seen), **found.report, "reasons": reasons, "hints": hints(seen)}
     if unit != 1.0:
         found, report["unit"] = found.scaled(unit), unit
+    if kind == "counts" and range_ is None:
+        return replace(found, bounds=(0.0, np.inf), report=report)
     return _in_range(found, range_, bounds is not None, report)
 
 
@@ -153,7 +162,7 @@ def _refuse_for_blocks(
     """Refuse what cannot be done on blocks."""
     if method not in ("auto", *LOW_RANK):
         raise ParameterError(f"blocks are completed by low-rank, got method {method!r}")
-    if likelihood == "binary":
+    if likelihood in ("binary", "counts"):
         raise ParameterError(
             "blocks are fitted as numbers; give likelihood 'auto', 'gaussian' or 'ordinal'"
         )
@@ -296,7 +305,7 @@ def as_observations(data: Any) -> Observations:
         return data
     if hasattr(data, "tocoo"):
         return Observations.from_sparse(data)
-    if hasattr(data, "columns") or hasattr(data, "schema"):
+    if is_frame(data):
         return Observations.from_frame(data)
     try:
         return Observations.from_dense(np.asarray(data, dtype=np.float64))
@@ -334,6 +343,11 @@ def hints(seen: Observations) -> list[str]:
             "the values are binary: `entrywise online` learns such a matrix with few mistakes; "
             "for votes of workers on items `entrywise crowd` weighs the workers"
         )
+    if looks_like_counts(seen.values):
+        found.append(
+            "the values look like counts: likelihood='counts' completes log1p of them, and no interval "
+            "goes below 0"
+        )
     m, n = seen.shape
     diagonal = seen.values[seen.rows == seen.cols] if m == n else np.zeros(0)
     if m == n and seen.is_symmetric and len(diagonal) and np.all(diagonal >= 0) and spread > 0:
@@ -368,7 +382,7 @@ def _auto(
     reasons = [*why, f"low-rank found {found.rank} component{plural} beside the biases"]
     constant = float(np.ptp(seen.values)) == 0
     if (
-        kind == "binary"
+        kind in ("binary", "counts")
         or found.rank > 2
         or min(seen.shape) < 2
         or constant
@@ -451,8 +465,8 @@ def _calibrated(
     params: dict[str, Any],
 ) -> LowRank:
     """Return the fit of low_rank with intervals, its likelihood `kind`."""
-    if kind == "binary":
-        params = {**params, "likelihood": "binary"}
+    if kind in ("binary", "counts"):
+        params = {**params, "likelihood": kind}
     if not calibrate:
         return fit(seen, **params)
     empty = np.any(seen.row_counts == 0) or np.any(seen.col_counts == 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from entrywise.layouts import (
 from entrywise.types import Array, Indices
 
 Names = tuple[str | None, str | None, str | None]
+BACKENDS = ("polars", "pandas", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,49 @@ class WideFrame:
     row_labels: list[str] | None
     col_labels: list[str]
     noise: float | None
+
+
+def is_frame(data: Any) -> bool:
+    """Tell whether something is a dataframe: of pandas, polars, pyarrow or whatever narwhals knows."""
+    return hasattr(data, "columns") or hasattr(data, "schema")
+
+
+def make_frame(columns: Mapping[str, Any], backend: str = "polars") -> Any:
+    """Return a dataframe of `backend`: polars, pandas or pyarrow.
+
+    >>> make_frame({"row": ["a", "b"], "value": [1.0, 2.0]}).shape
+    (2, 2)
+    """
+    import narwhals as nw
+
+    if backend not in BACKENDS:
+        raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    plain = {
+        name: column.tolist() if isinstance(column, np.ndarray) else list(column)
+        for name, column in columns.items()
+    }
+    return nw.from_dict(plain, backend=backend).to_native()
+
+
+def named_lines(labels: Sequence[str] | None, lines: Any) -> list[Any]:
+    """Return lines by their labels, by their numbers where there are none."""
+    numbers_ = np.asarray(lines).ravel().tolist()
+    return numbers_ if labels is None else [labels[k] for k in numbers_]
+
+
+def answer_lines(frame: Any) -> list[tuple[Any, ...]]:
+    """Return answers from a frame with ``value``, and ``id`` or ``row`` and ``col``; lines without a value are left out."""
+    import narwhals as nw
+
+    table = nw.from_native(frame, eager_only=True)
+    names = ("id", "value") if "id" in table.columns else ("row", "col", "value")
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise DataError(
+            f"a frame of answers must have value, and id or row and col; it has {', '.join(table.columns)}"
+        )
+    lines = zip(*(table[name].to_list() for name in names), strict=True)
+    return [line for line in lines if line[-1] is not None and line[-1] == line[-1]]
 
 
 def read_frame(

@@ -153,9 +153,14 @@ def seen_samples(seed: Seed = 0) -> Observations:
     return Observations.from_dense(np.where(np.argsort(rng.random(X.shape), axis=1) < 4, X, np.nan))
 
 
+STREAM = (400, 10)  # samples and attributes of the stream below
+
+
 def stream_oracle(seed: Seed = 0) -> Any:
     """Return a stream of samples with 10 attributes near a plane: the problem of small subspace plans."""
-    return StreamOracle(sample_law("few", 10, 2, seed).draw(400, np.random.default_rng(seed)))
+    samples, attributes = STREAM
+    law = sample_law("few", attributes, 2, seed)
+    return StreamOracle(law.draw(samples, np.random.default_rng(seed)))
 
 
 def known_entries(seed: Seed = 0) -> Observations:

@@ -29,7 +29,8 @@ from entrywise.linalg.line_scales import line_scales
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank, low_rank_of_blocks
 from entrywise.results import Calibration, Levels, LowRank
-from entrywise.results.levels import likelier
+from entrywise.results.levels import set_scores
+from entrywise.results.low_rank import log_counts
 from entrywise.types import Array, Indices, Seed, generator
 
 FEWEST = 20  # held-out entries below which nothing is calibrated
@@ -55,6 +56,7 @@ def conformal(
     refit: bool = True,
     levels: Array | None = None,
     cold: bool = False,
+    row_scales: bool = True,
     rng: Seed = 0,
     **params: Any,
 ) -> LowRank:
@@ -78,6 +80,8 @@ def conformal(
         ``found.probability`` and ``found.levels``.
     cold : bool
         Also hide whole rows and whole columns, and give lines of which nothing is known widths of their own.
+    row_scales : bool
+        Let rows have scales of their own beside columns; False where the rows asked about will be others.
     params
         Passed on to the completer.
 
@@ -126,7 +130,7 @@ def conformal(
     final = completer(observations, **again)
     if not normalised:
         fits, final = [_as_point(f) for f in fits], _as_point(final)
-    found = _calibrate(final, fits, tests)
+    found = _calibrate(final, fits, tests, row_scales)
     if levels is not None and not found.is_binary:
         found = _with_levels(found, fits, tests, levels)
     if cold and not found.is_binary:
@@ -197,7 +201,7 @@ def _with_levels(
             answers, chances = other, likely
         else:  # scales of lines that make answers less likely are none
             found = _without_line_scales(found, scores)
-    return replace(found, answers=replace(answers, scores=_set_scores(chances, came)))
+    return replace(found, answers=replace(answers, scores=np.sort(set_scores(chances, came))))
 
 
 def _fitted_levels(
@@ -225,10 +229,6 @@ def _without_line_scales(found: LowRank, scores: Array) -> LowRank:
     )
     words = str(found.report.get("interval", "")).removesuffix(LINE_WORDS)
     return _reported(replace(found, calibration=alike), interval=words)
-
-
-def _set_scores(chances: Array, came: Indices) -> Array:
-    return np.sort(likelier(chances)[np.arange(len(came)), came])
 
 
 def _with_cold_lines(
@@ -285,6 +285,10 @@ def calibrate(found: LowRank, held_out: Observations, *, normalised: bool = True
 def scores_of(found: LowRank, held_out: Observations) -> Array:
     """Return the scores of held-out observations: distances in standard deviations of an answer."""
     noise = None if held_out.noise is None else held_out.noise_array()
+    if found.logarithm:  # as the intervals are made
+        off = log_counts(held_out.values) - found.latent(held_out.rows, held_out.cols)
+        spread = found.latent_deviation(held_out.rows, held_out.cols, "answer", noise)
+        return np.asarray(np.abs(off) / np.maximum(spread, TINY))
     spread = found.deviation(held_out.rows, held_out.cols, "answer", noise)
     return np.asarray(np.abs(_errors(found, held_out)) / np.maximum(spread, TINY))
 
@@ -331,7 +335,9 @@ def _calibrate_few(
     return _calibrate(found, fits, tests)
 
 
-def _calibrate(final: LowRank, fits: list[LowRank], tests: list[Observations]) -> LowRank:
+def _calibrate(
+    final: LowRank, fits: list[LowRank], tests: list[Observations], row_scales: bool = True
+) -> LowRank:
     """Return `final` with the scores that each fit has on its test."""
     plain = [replace(f, calibration=None) for f in fits]
     pairs = list(zip(plain, tests, strict=True))
@@ -346,7 +352,7 @@ def _calibrate(final: LowRank, fits: list[LowRank], tests: list[Observations]) -
         calibration = _by_count(of_rows, np.concatenate(counts), scores)
     words = ""
     if len(scores) >= FEWEST_BY_LINE:
-        calibration, words = _by_line(calibration, pairs, final.shape)
+        calibration, words = _by_line(calibration, pairs, final.shape, row_scales)
     kind = "variance-normalised" if final.has_variance else "split"
     folds = "" if len(fits) == 1 else f", {len(fits)} folds,"
     return _reported(
@@ -369,7 +375,7 @@ def _calibrate_binary(final: LowRank, pairs: list[tuple[LowRank, Observations]])
     picked = np.maximum(chances[np.arange(len(came)), came], TINY)
     expected = np.concatenate([f.entries(t.rows, t.cols) for f, t in pairs])
     return _reported(
-        replace(final, answers=replace(answers, scores=_set_scores(chances, came))),
+        replace(final, answers=replace(answers, scores=np.sort(set_scores(chances, came)))),
         held_out=len(values),
         held_out_rmse=float(np.sqrt(np.mean((values - expected) ** 2))),
         held_out_log_loss=float(-np.mean(np.log(picked))),
@@ -381,12 +387,15 @@ def _by_line(
     calibration: Calibration,
     pairs: list[tuple[LowRank, Observations]],
     shape: tuple[int, int],
+    row_scales: bool,
 ) -> tuple[Calibration, str]:
     """Return the calibration with a scale for every row and column, where that makes held-out intervals narrower.
 
     Scores are divided by scales that other held-out entries gave, so that their quantile is as honest as without.
     """
     scores, spread, i, j = _tried(calibration, pairs)
+    if not row_scales:  # all rows are one to the scales
+        i, shape = np.zeros_like(i), (1, shape[1])
     factor = _crossed_scales(i, j, scores, shape)
     own = replace(calibration, scores=np.sort(scores / factor))
     before = calibration.width(CHECKED_LEVEL) * float(spread.mean())

@@ -30,7 +30,10 @@ class Method:
         ``module:function`` under entrywise.
     room : {"passive", "active", "online"}
     paper, guarantee : str
-        Where it comes from and what it promises, in a line.
+        Where it comes from and what it promises, in a line, with the theorem that says so. "none" begins the line of a
+        method without a proof.
+    assumes : str
+        What the guarantee needs to hold.
     example : mapping
         Arguments of a small instance, for laws and docs (active, online).
     problem : str
@@ -43,6 +46,7 @@ class Method:
     room: Room
     paper: str
     guarantee: str
+    assumes: str = ""
     example: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
 
@@ -72,9 +76,10 @@ METHODS: tuple[Method, ...] = (
         room="passive",
         paper="Lim, Teh 2007, extended",
         guarantee=(
-            "a posterior variance for every entry; with intervals.conformal, coverage on "
-            "exchangeable held-out entries"
+            "none proved; a posterior variance for every entry, and with intervals.conformal "
+            "coverage at its level (split conformal prediction)"
         ),
+        assumes="held-out entries exchangeable with those to be predicted",
         problem="known_entries",
     ),
     Method(
@@ -82,7 +87,8 @@ METHODS: tuple[Method, ...] = (
         home="passive.soft_impute:soft_impute",
         room="passive",
         paper="Hastie, Mazumder, Lee, Zadeh 2015, Algorithm 3.1",
-        guarantee="the minimiser of squared error plus nuclear norm",
+        guarantee="the minimiser of squared error plus nuclear norm (a convex problem)",
+        assumes="a penalty above 0, sweeps until convergence",
         example={"penalty": 1.0},
         problem="known_entries",
     ),
@@ -91,7 +97,8 @@ METHODS: tuple[Method, ...] = (
         home="passive.nuclear_norm:nuclear_norm",
         room="passive",
         paper="Candès, Plan 2010; Toh, Yun 2010",
-        guarantee="the minimiser, to a certified duality gap",
+        guarantee="the minimiser, to a duality gap that is computed and stated (convex duality)",
+        assumes="none beyond finite answers",
         example={"penalty": 1.0},
         problem="known_entries",
     ),
@@ -100,7 +107,7 @@ METHODS: tuple[Method, ...] = (
         home="passive.iterative_svd:iterative_svd",
         room="passive",
         paper="Troyanskaya et al. 2001",
-        guarantee="a fixed point of filling and truncating",
+        guarantee="none: a fixed point of filling and truncating",
         example={"rank": 2},
         problem="known_entries",
     ),
@@ -109,7 +116,11 @@ METHODS: tuple[Method, ...] = (
         home="passive.optspace:optspace",
         room="passive",
         paper="Keshavan, Montanari, Oh 2010",
-        guarantee="exact from O(n r log n) entries of an incoherent matrix without noise",
+        guarantee=(
+            "exact from O(n r log n) entries (Theorem 1.2 of the paper, for its own trimming "
+            "and stopping)"
+        ),
+        assumes="no noise, uniformly drawn entries, an incoherent matrix of bounded condition",
         example={"rank": 2},
         problem="known_entries",
     ),
@@ -118,7 +129,7 @@ METHODS: tuple[Method, ...] = (
         home="passive.alternating_least_squares:alternating_least_squares",
         room="passive",
         paper="Zhou, Wilkinson, Schreiber, Pan 2008",
-        guarantee="a stationary point of the ridge-penalised squared error",
+        guarantee="none: a stationary point of the ridge-penalised squared error",
         example={"rank": 2, "penalty": 0.1},
         problem="known_entries",
     ),
@@ -127,7 +138,11 @@ METHODS: tuple[Method, ...] = (
         home="passive.rank_one:rank_one",
         room="passive",
         paper="Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1, refined",
-        guarantee="minimax for small noise; entries that nothing determines stay NaN",
+        guarantee=(
+            "none proved for the refinement; the minimax constant of Theorems 1 and 2 as "
+            "certificate; entries that nothing determines stay NaN"
+        ),
+        assumes="a positive table of rank one, disturbances small to first order",
         problem="multiplicative_table",
     ),
     Method(
@@ -135,7 +150,11 @@ METHODS: tuple[Method, ...] = (
         home="passive.log_least_squares:log_least_squares",
         room="passive",
         paper="Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1",
-        guarantee="minimax for small noise; rank-one goes on from it to the least squared error",
+        guarantee=(
+            "squared error at most lambda_max(K L^+) |Delta|^2 to first order, and no method "
+            "does better (Theorems 1 and 2)"
+        ),
+        assumes="a positive table of rank one, connected known entries, small disturbances",
         problem="multiplicative_table",
     ),
     Method(
@@ -143,7 +162,8 @@ METHODS: tuple[Method, ...] = (
         home="passive.projected_eigenvector:projected_eigenvector",
         room="passive",
         paper="Hendrickx, Olshevsky, Saligrama 2020, Algorithm 2",
-        guarantee="error polynomial in the disturbance, given bounds on the entries",
+        guarantee="error polynomial in the disturbance (Theorem 4, Corollary 2)",
+        assumes="known bounds on the entries, connected known entries",
         example={"low": 0.05, "high": 20.0},
         problem="multiplicative_table",
     ),
@@ -152,7 +172,8 @@ METHODS: tuple[Method, ...] = (
         home="passive.propagation:propagation",
         room="passive",
         paper="Bonald, Combes 2017",
-        guarantee="exact without noise: the baseline",
+        guarantee="exact (by construction): the baseline",
+        assumes="no noise, connected known entries",
         problem="multiplicative_table",
     ),
     Method(
@@ -160,7 +181,7 @@ METHODS: tuple[Method, ...] = (
         home="passive.alternating_minimization:alternating_minimization",
         room="passive",
         paper="Li, Liang, Risteski 2016",
-        guarantee="a stationary point of the squared error: the baseline",
+        guarantee="none: a stationary point of the squared error, the baseline",
         problem="multiplicative_table",
     ),
     Method(
@@ -169,9 +190,77 @@ METHODS: tuple[Method, ...] = (
         room="passive",
         paper="Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 1",
         guarantee=(
-            "no bias under masks that do not look at the values; expected excess (d/r) "
-            "sqrt(k/m) (Corollary 3)"
+            "expected excess (d/r) sqrt(k/m) (Corollary 3) with mask='bernoulli', center=False, "
+            "repair='none'; the default has no bound, and a bias from pairs never seen together "
+            "and from its repair"
         ),
+        assumes="each attribute seen on its own with the same chance, |x| <= 1",
+        example={"rank": 2},
+        problem="seen_samples",
+    ),
+    Method(
+        name="petrels",
+        home="passive.trackers.petrels:petrels",
+        room="passive",
+        paper="Chi, Eldar, Calderbank 2013, Algorithm 1",
+        guarantee="none: a baseline of partial PCA",
+        example={"rank": 2},
+        problem="seen_samples",
+    ),
+    Method(
+        name="grouse",
+        home="passive.trackers.grouse:grouse",
+        room="passive",
+        paper="Balzano, Nowak, Recht 2010",
+        guarantee="none: a baseline of partial PCA",
+        example={"rank": 2},
+        problem="seen_samples",
+    ),
+    Method(
+        name="streaming-pca",
+        home="passive.trackers.streaming_pca:streaming_pca",
+        room="passive",
+        paper="Mitliagkas, Caramanis, Jain 2014, Algorithm 1",
+        guarantee=(
+            "the subspace within epsilon after enough samples (the paper's theorem): a baseline"
+        ),
+        assumes="Gaussian samples of a spiked covariance, each attribute seen with the same chance",
+        example={"rank": 2},
+        problem="seen_samples",
+    ),
+    Method(
+        name="online-pca",
+        home="passive.trackers.online_pca:online_pca",
+        room="passive",
+        paper="Warmuth, Kuzmin 2008, on moments of partly seen samples",
+        guarantee="none on partly seen samples: its regret bound is for whole ones",
+        example={"rank": 2},
+        problem="seen_samples",
+    ),
+    Method(
+        name="capped-msg",
+        home="passive.trackers.capped_msg:capped_msg",
+        room="passive",
+        paper="Arora, Cotter, Srebro 2013, on moments of partly seen samples",
+        guarantee="none: with a cap below d it may stop at a local optimum",
+        example={"rank": 2},
+        problem="seen_samples",
+    ),
+    Method(
+        name="zero-fill-pca",
+        home="passive.trackers.zero_fill_pca:zero_fill_pca",
+        room="passive",
+        paper="folklore",
+        guarantee="none: a baseline, biased wherever attributes are seen unevenly",
+        example={"rank": 2},
+        problem="seen_samples",
+    ),
+    Method(
+        name="impute-pca",
+        home="passive.trackers.impute_pca:impute_pca",
+        room="passive",
+        paper="folklore: PCA of completed samples",
+        guarantee="none: a baseline",
         example={"rank": 2},
         problem="seen_samples",
     ),
@@ -182,9 +271,10 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 3.2, the least explained column first",
         guarantee=(
-            "exact for rank r after n (r + 1) - r (r + 1) / 2 entries; the residual "
-            "diagonal certifies the rest"
+            "exact for rank r after n (r + 1) - r (r + 1) / 2 entries (Theorem 3.2, any order); "
+            "the residual diagonal bounds every entry of the rest"
         ),
+        assumes="a PSD matrix, exact answers",
         example={"n": 12, "rng": 0},
         problem="psd_oracle",
     ),
@@ -193,9 +283,8 @@ METHODS: tuple[Method, ...] = (
         home="active.nystrom.literal_adaptive:literal_adaptive_nystrom",
         room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
-        guarantee=(
-            "exact for rank r after n (r + 1) - r (r + 1) / 2 entries (Theorem 3.2), without noise"
-        ),
+        guarantee="exact for rank r after n (r + 1) - r (r + 1) / 2 entries (Theorem 3.2)",
+        assumes="a PSD matrix, exact answers",
         example={"n": 12},
         problem="psd_oracle",
     ),
@@ -204,7 +293,7 @@ METHODS: tuple[Method, ...] = (
         home="active.nystrom.stochastic:stochastic_nystrom",
         room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 4.1, made to end",
-        guarantee="spends its budget to the last answer; no bound",
+        guarantee="none: spends its budget to the last answer",
         example={"n": 12, "rank": 2, "budget": 600, "rng": 0},
         problem="coin_oracle",
     ),
@@ -214,9 +303,10 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 4.1",
         guarantee=(
-            "every entry within epsilon with probability 1 - delta (Theorem 4.3), at "
-            "millions of answers: the baseline"
+            "every entry within epsilon with probability 1 - delta (Theorem 4.3), at millions "
+            "of answers; nothing where theta is estimated or the budget ends it"
         ),
+        assumes="a PSD matrix of this rank, independent coins, theta given and at least C1 and C2",
         example={"n": 12, "rank": 1, "epsilon": 0.9, "theta": 0.02, "rng": 0},
         problem="coin_oracle",
     ),
@@ -226,9 +316,10 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Hu, Gittens, Magdon-Ismail 2021, with the split it leaves open",
         guarantee=(
-            "never above its budget; a posterior for every entry; exact from r columns and "
-            "r entries in the others without noise"
+            "none proved for the error; never above its budget; exact without noise from r "
+            "columns and r entries in the others (linear algebra)"
         ),
+        assumes="for exactness: rank r, columns that span it",
         example={
             "shape": (12, 10),
             "prices": Prices(column=4),
@@ -244,6 +335,7 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Hu, Gittens, Magdon-Ismail 2021, Algorithm 1",
         guarantee="its Theorem 1, vacuous at the budgets at which it is used: the baseline",
+        assumes="beta-incoherent columns, dense entries, s >= 2 d log d rows",
         example={
             "shape": (12, 10),
             "prices": Prices(column=4),
@@ -258,7 +350,8 @@ METHODS: tuple[Method, ...] = (
         home="active.two_cost.cur_plus:cur_plus",
         room="active",
         paper="Xu, Jin, Zhou 2015",
-        guarantee="exact without noise from O(r log r) columns and rows: the baseline",
+        guarantee="exact from O(r log r) columns and rows (the paper's main theorem): the baseline",
+        assumes="no noise, incoherence, known rank",
         example={
             "shape": (12, 10),
             "prices": Prices(column=4),
@@ -275,9 +368,10 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Chen, Bhojanapalli, Sanghavi, Ward 2014, Algorithm 1",
         guarantee=(
-            "exact without noise from O((m + n) r log^2 (m + n)) entries, coherent or not: "
-            "the baseline"
+            "exact from O((m + n) r log^2 (m + n)) entries, coherent or not (the paper's main "
+            "theorem, for known leverages): the baseline"
         ),
+        assumes="no noise, leverage scores known; here they are estimated",
         example={"shape": (12, 10), "budget": 70, "rank": 2, "rng": 0},
         problem="two_cost_oracle",
     ),
@@ -303,9 +397,10 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Bhargava, Ganti, Nowak 2017, Section 5",
         guarantee=(
-            "an upper end for the loss of the pair it names; exact after n (r + 1) "
-            "questions without noise"
+            "an upper end for the loss of the pair it names (Clopper and Pearson, on answers "
+            "after the last choice); exact after n (r + 1) questions with noise=0 (Theorem 3.2)"
         ),
+        assumes="independent coins; for exactness a PSD matrix and exact answers",
         example={"n_items": 12, "budget": 600, "rng": 0},
         problem="coin_oracle",
     ),
@@ -315,8 +410,11 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Karnin, Koren, Somekh 2013",
         guarantee=(
-            "the smallest entry with a chance of error that falls exponentially in the budget"
+            "the smallest entry but for a chance that falls exponentially in the budget "
+            "(Theorem 4.1 of the paper, for fresh answers each round; earlier ones are kept "
+            "here)"
         ),
+        assumes="independent bounded answers, every pair served in every round",
         example={"n": 12, "budget": 600, "rng": 0},
         problem="coin_oracle",
     ),
@@ -334,7 +432,11 @@ METHODS: tuple[Method, ...] = (
         home="active.pairs.elimination:successive_elimination",
         room="active",
         paper="Even-Dar, Mannor, Mansour 2006",
-        guarantee="the smallest entry with probability 1 - delta when it ends before its budget",
+        guarantee=(
+            "the smallest entry with probability 1 - delta when it ends before its budget "
+            "(Theorem 8 of the paper)"
+        ),
+        assumes="independent answers in 0..1",
         example={"n": 12, "budget": 600, "rng": 0},
         problem="coin_oracle",
     ),
@@ -343,7 +445,11 @@ METHODS: tuple[Method, ...] = (
         home="active.pairs.elimination:median_elimination",
         room="active",
         paper="Even-Dar, Mannor, Mansour 2006",
-        guarantee="a pair within epsilon of the best with probability 1 - delta",
+        guarantee=(
+            "a pair within epsilon of the best with probability 1 - delta (Theorem 10 of the "
+            "paper) when it ends before its budget"
+        ),
+        assumes="independent answers in 0..1",
         example={"n": 12, "budget": 600, "rng": 0},
         problem="coin_oracle",
     ),
@@ -352,7 +458,10 @@ METHODS: tuple[Method, ...] = (
         home="active.pairs.lil_ucb:lil_ucb",
         room="active",
         paper="Jamieson, Malloy, Nowak, Bubeck 2014",
-        guarantee="the smallest entry with high probability when it stops by itself",
+        guarantee=(
+            "none with its constants: the paper's analysis needs delta < log(1 + epsilon) / e = "
+            ".0037 and single pulls, the default is .005 in batches"
+        ),
         example={"n": 12, "budget": 600, "rng": 0},
         problem="coin_oracle",
     ),
@@ -362,8 +471,8 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Neyman 1934; open question of Gonen et al. 2016, section 4",
         guarantee=(
-            "within a few percent of uniform looking on flat laws, 4 to 40 times less "
-            "excess where few attributes matter; no bound"
+            "none: within a few percent of uniform looking on flat laws, 4 to 40 times less "
+            "excess where few attributes matter, measured"
         ),
         example={"d": 10, "rank": 2, "per_sample": 3, "samples": 60, "rounds": 4, "rng": 0},
         problem="stream_oracle",
@@ -383,6 +492,7 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2",
         guarantee="expected excess sqrt(8 k^2 (d + r) log d / (r m)) (Theorem 7)",
+        assumes="|x| <= 1, r even, m at least 2 d^4 r log(d) / (d + r)",
         example={"d": 3, "rank": 1, "samples": 180, "rng": 0},
         problem="stream_oracle",
     ),
@@ -392,8 +502,10 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Hendrickx, Olshevsky, Saligrama 2020; the rule is ours",
         guarantee=(
-            "everything determined after m + n - 1 entries; then the entry of largest leverage"
+            "everything determined after m + n - 1 entries (a spanning tree); then the entry of "
+            "largest leverage, without a bound"
         ),
+        assumes="no entry of the table is zero",
         example={"shape": (8, 6), "extra": 12, "rng": 0},
         problem="multiplicative_oracle",
     ),
@@ -404,8 +516,10 @@ METHODS: tuple[Method, ...] = (
         room="online",
         paper="Littlestone, Warmuth 1994, over the learners below",
         guarantee=(
-            "at most 2.41 times the mistakes of its best expert, plus 3.48 ln of their number"
+            "at most 2.41 times the mistakes of its best expert, plus 3.48 ln of their number "
+            "(weighted majority, beta = 1/2)"
         ),
+        assumes="none",
         problem="binary_trials",
     ),
     Method(
@@ -413,7 +527,11 @@ METHODS: tuple[Method, ...] = (
         home="online.winnow:MatrixWinnow",
         room="online",
         paper="Herbster, Pasteris, Pontil 2016, Algorithm 1",
-        guarantee="at most 3.55 (m + n) log(m + n) / gamma^2 mistakes on labels of margin gamma",
+        guarantee=(
+            "at most 3.55 ((m + n) log(m + n) / gamma^2 + violations) mistakes at rate gamma "
+            "(Theorem 3.1)"
+        ),
+        assumes="violations counted by equation (2); none for slack > 0 or gamma > 1",
         example={"gamma": 0.577},
         problem="binary_trials",
     ),
@@ -422,7 +540,8 @@ METHODS: tuple[Method, ...] = (
         home="online.doubling:Doubling",
         room="online",
         paper="Herbster, Pasteris, Pontil 2016, Corollary 3.2",
-        guarantee="at most 12 times the bound of Matrix Winnow at the best rate",
+        guarantee="at most 12 times the bound of Matrix Winnow at the best rate (Corollary 3.2)",
+        assumes="as Theorem 3.1",
         problem="binary_trials",
     ),
     Method(
@@ -430,7 +549,7 @@ METHODS: tuple[Method, ...] = (
         home="online.symmetric:SymmetricWinnow",
         room="online",
         paper="Hazan, Kale, Shalev-Shwartz 2012, without projection",
-        guarantee="usually the fewest mistakes of a single learner; no bound",
+        guarantee="none: usually the fewest mistakes of a single learner, measured",
         problem="binary_trials",
     ),
     Method(
@@ -438,8 +557,40 @@ METHODS: tuple[Method, ...] = (
         home="online.hazan:HazanKaleShalevShwartz",
         room="online",
         paper="Hazan, Kale, Shalev-Shwartz 2012, Algorithm 1",
-        guarantee="regret of order sqrt(max-norm (m + n) log(m + n) T); small sizes",
+        guarantee=(
+            "regret 2 sqrt(|U|_1 sqrt(m + n) log(m + n) T) in absolute loss (Corollary 7 of the "
+            "paper) at its tuned rate; small sizes"
+        ),
+        assumes="rate and max-norm tuned to the comparator and T; predictions not rounded to signs",
         example={"shape": (8, 9)},
+        problem="binary_trials",
+    ),
+    Method(
+        name="randomized-rounding",
+        home="online.randomized_rounding:RandomizedRounding",
+        room="online",
+        paper="Cesa-Bianchi, Shamir 2011",
+        guarantee=(
+            "regret |U|_1 E|signs| in absolute loss (their minimax analysis), of order |U|_1 "
+            "sqrt(n); small sizes"
+        ),
+        assumes=(
+            "every entry comes once and the set of them is known; predictions rounded at "
+            "random, not to the sign"
+        ),
+        example={"shape": (8, 9)},
+        problem="binary_trials",
+    ),
+    Method(
+        name="kernel-perceptron",
+        home="online.kernel_perceptron:KernelPerceptron",
+        room="online",
+        paper="Herbster, Pasteris, Pontil 2016, Section 4; Novikoff 1962",
+        guarantee=(
+            "at most U_i K^-1 U_i' max K_jj mistakes on row i (Novikoff; bounds.binary.novikoff)"
+        ),
+        assumes="a PSD kernel that is known beforehand, labels without noise",
+        example={"kernel": tuple(tuple(1.0 + (i == j) for j in range(9)) for i in range(9))},
         problem="binary_trials",
     ),
     Method(
@@ -455,7 +606,10 @@ METHODS: tuple[Method, ...] = (
         home="online.goldman_warmuth:GoldmanWarmuth",
         room="online",
         paper="Goldman, Warmuth 1993",
-        guarantee="at most k n + m sqrt(3 n log2 k) mistakes on k kinds of rows",
+        guarantee=(
+            "none for this rule: k n + m sqrt(3 n log2 k) is for weights that also rise where "
+            "rows agree"
+        ),
         problem="binary_trials",
     ),
     Method(
@@ -473,9 +627,10 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="greedy fall of posterior variance per price",
         guarantee=(
-            "with a blind reserve, intervals that stay valid although the rule chose the "
-            "cells; no bound on the error"
+            "none on the error; with a blind reserve, intervals that stay valid although the "
+            "rule chose the cells (split conformal prediction)"
         ),
+        assumes="the reserve is drawn at random before anything is seen",
         example={"shape": (14, 10), "budget": 90, "rank": 2, "reserve": 0.1, "rng": 0},
         problem="cells_oracle",
     ),
@@ -485,7 +640,7 @@ METHODS: tuple[Method, ...] = (
         room="active",
         paper="Neyman 1934, on common columns and an empirical-Bayes fit",
         guarantee=(
-            "never above its budget; intervals of row means measured to cover on five boards, no bound"
+            "none: never above its budget; intervals of row means measured to cover on five boards"
         ),
         example={"shape": (14, 10), "budget": 90, "rng": 0},
         problem="cells_oracle",
@@ -495,7 +650,7 @@ METHODS: tuple[Method, ...] = (
         home="active.cells.top_two:top_two",
         room="active",
         paper="Russo 2016, on row means",
-        guarantee="names the best row with a posterior probability",
+        guarantee="none: names the best row with a posterior probability under its model",
         example={"shape": (14, 10), "budget": 90, "rng": 0},
         problem="cells_oracle",
     ),
@@ -504,7 +659,7 @@ METHODS: tuple[Method, ...] = (
         home="active.cells.ucb_e:ucb_e",
         room="active",
         paper="Audibert, Bubeck, Munos 2010; Zhou et al. 2025",
-        guarantee="the baseline for naming the best row",
+        guarantee="none with its default exploration: the baseline for naming the best row",
         example={"shape": (14, 10), "budget": 60, "batch": 3, "rng": 0},
         problem="cells_oracle",
     ),

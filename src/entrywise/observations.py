@@ -190,6 +190,17 @@ class Observations:
             col_labels=col_labels,
         )
 
+    def to_frame(self, backend: str = "polars") -> Any:
+        """Return a long frame (polars, pandas or pyarrow): row, col, value, and noise where it is known; :meth:`from_frame` reads it."""
+        columns: dict[str, Any] = {
+            "row": frames.named_lines(self.row_labels, self.rows),
+            "col": frames.named_lines(self.col_labels, self.cols),
+            "value": self.values,
+        }
+        if self.noise is not None:
+            columns["noise"] = np.broadcast_to(self.noise, self.values.shape)
+        return frames.make_frame(columns, backend)
+
     def __len__(self) -> int:
         return len(self.values)
 

@@ -9,9 +9,18 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
-Seed: TypeAlias = int | np.random.Generator | None
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 
 def generator(rng: Seed) -> np.random.Generator:
-    """Return `rng` itself if it is a Generator, else a new one from the seed."""
-    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    """Return `rng` itself if it is a Generator, one that draws from a RandomState, else a new one from the seed.
+
+    >>> drawn = [generator(np.random.RandomState(0)).integers(100) for _ in range(2)]
+    >>> drawn[0] == drawn[1]
+    np.True_
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, np.random.RandomState):
+        return np.random.default_rng(rng.randint(2**32, size=4, dtype=np.uint64).tolist())
+    return np.random.default_rng(rng)

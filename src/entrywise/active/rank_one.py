@@ -19,6 +19,7 @@ from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
 from entrywise.passive.connecting_entries import connecting_entries
 from entrywise.passive.multiplicative import MultiplicativeFit, RankOne
+from entrywise.passive.noise_law import follow_residuals
 from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.types import Array, Indices, Seed, generator
 
@@ -106,7 +107,9 @@ def rank_one(
     rows, cols = purchase.affordable(wanted)
     if len(rows):
         return Batch(rows, cols, arm=np.full(len(rows), arm))
-    found = _fit(purchase.seen).result("rank one, by leverage", linked=purchase.linked)
+    fit = _fit(purchase.seen)
+    follow_residuals(fit)
+    found = fit.result("rank one, by leverage", linked=purchase.linked)
     if len(wanted[0]):
         reason = "the money left does not pay the entry that is next"
         return replace(found, status="exhausted", report={**found.report, "reason": reason})
@@ -284,7 +287,9 @@ def next_entries(
     x, y = np.nan_to_num(fit.x), np.nan_to_num(fit.y)
     sensitivity = Sensitivity(fit.i[live], fit.j[live], x, y, fit.precision[live])
     if max_error is not None:
-        found = fit.result("", certify=False)
+        told = _fit(seen)
+        follow_residuals(told)
+        found = told.result("", certify=False)
         if found.sigma * np.sqrt(found.sensitivity.trace()) <= max_error:
             return None
     Z = _embedding(sensitivity)  # (m + n, k): R_ij = |Z_i - Z_j|^2

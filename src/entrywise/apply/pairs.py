@@ -10,7 +10,8 @@ a PSD matrix with one rank a group. The best pair is its smallest entry.
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from collections.abc import Mapping
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -22,12 +23,14 @@ from entrywise.active.pairs.tally import (
     Tally,
     count_pairs,
     draw_pairs,
+    evenly,
     finish,
+    pull,
     pulls_for,
     smallest_pairs,
 )
 from entrywise.apply.population import Population, PopulationOracle, population, regret
-from entrywise.bounds.active_psd import coin_upper
+from entrywise.bounds.active_psd import coin_difference, coin_upper
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Batch, Checkpoint, History, Prices, plan
 from entrywise.results import Certificate, PSDFactor
@@ -40,7 +43,14 @@ EXPLORE = 0.25  # of the budget for the low-rank picture
 STRANGERS = (
     0.25  # of the finalists drawn at random: what halving would have found without the picture
 )
-FIRST = 4  # phases of the exploration; halving rounds are the phases after them
+FIRST = 4  # phases of the exploration; item rounds and halving rounds are the phases after them
+ITEMS = 0.5  # of the budget, at most, for learning finalists through their items
+ITEM_ROUNDS = 6  # in each of which half of the items are dropped
+FEWEST = 4  # items that are never dropped
+HEARD = 5.0  # failures of a pair that tell more than its items do
+GOOD = 0.05  # the quantile of items' mean losses that counts as good
+PRIOR = 4.0  # answers with the mean loss that every item is given beforehand
+TRUST = 1.0  # times the answers that finalists got: as many, at most, the picture of one is worth
 
 
 @plan(symmetric=True, fresh=True, tolerates_failed=True, history=True)
@@ -97,16 +107,20 @@ def best_pair(
     Returns
     -------
     BestPair
-        ``pair``, the mean ``value`` of its answers as losses, ``factor`` of the low-rank picture. Certificates, for
-        coins: an upper end for the pair's loss from the last round alone, which no selection has touched; since no loss
-        is below 0 this is also how far the pair is from the best one, at most.
+        ``pair``, the mean ``value`` of its answers as losses, ``factor`` of the low-rank picture. Certificates, from answers
+        of a round alone, which no selection has touched: an upper end for the pair's loss (no loss is below 0, so no pair
+        is better by more), and by how much the last pair that it was compared with may still be better;
+        ``report["runner_up"]`` names that one and ``report["difference"]`` has the interval of its loss less the pair's.
 
     Notes
     -----
-    A quarter of the budget draws a low-rank picture (:func:`~entrywise.active.stochastic_nystrom`). The pairs that look best
-    in it, and a quarter of random strangers, then go through sequential halving, where the picture counts as a single
-    answer. The strangers are the automatic choice between low rank and plain halving: if the picture
-    misleads, a stranger wins.
+    A quarter of the budget draws a low-rank picture (:func:`~entrywise.active.stochastic_nystrom`). There are two ways to learn
+    more about the pairs that look best in it: to ask for them, or to ask for their items beside items that are often
+    refused, and to fit again. Where all good pairs have tiny losses the first way hears nothing but zeros; so, while a good
+    pair would fail less than five times in all of its answers, up to half of the budget goes into rounds on items, after
+    each of which the worse half is dropped. The best pairs of the items left, and a quarter of random strangers,
+    then go through sequential halving, where the picture counts as many answers as its variance is worth. The
+    strangers are the automatic choice between low rank and plain halving: if the picture misleads, a stranger wins.
 
     References
     ----------
@@ -161,45 +175,151 @@ class _Search:
         self.guess = np.zeros(0)
         self.rounds = 0
         self.F = np.zeros((state.n, 0))
+        self.items = np.arange(state.n)
         self.before = Tally(state.n)
+        self.final = np.zeros(
+            (4, 0)
+        )  # rows, columns, counts and sums of the last who were compared
 
     def restore(self, kept: Checkpoint) -> None:
         """Take what the checkpoint of a run kept."""
         self.state.restore(kept.arrays)
+        if "items" in kept.arrays:
+            self.items, self.F = kept.arrays["items"], kept.arrays["F"]
         if "rounds" in kept.arrays:
-            self.rows, self.cols, self.guess, self.F = (
-                kept.arrays[k] for k in ("rows", "cols", "guess", "F")
-            )
+            self.rows, self.cols, self.F = (kept.arrays[k] for k in ("rows", "cols", "F"))
+            self.guess = kept.arrays["guess"]
             self.rounds = int(kept.arrays["rounds"])
+            self.final = kept.arrays.get("final", self.final)
 
     def run(self, total: int) -> Asking[None]:
-        """Explore, choose finalists, halve until one is left."""
+        """Explore, learn about good items, choose finalists, halve until one is left."""
         state = self.state
         yield from explore(state, round(EXPLORE * total))
         if state.phase == FIRST:
             self.F = state.fit()
+            state.phase += 1
+        while FIRST < state.phase <= FIRST + ITEM_ROUNDS:
+            yield state.checkpoint(items=self.items, F=self.F)
+            end = EXPLORE + ITEMS * (state.phase - FIRST) / ITEM_ROUNDS
+            part = round(end * total) - state.tally.asked
+            if part <= 0 or not self._silent(total - state.tally.asked):
+                state.phase = FIRST + ITEM_ROUNDS
+            else:
+                yield from self._ask_items(part)
+            state.phase += 1
+        if state.phase == FIRST + ITEM_ROUNDS + 1:
             self._choose(total - state.tally.asked)
             state.phase += 1
         while self.rounds:
             kept = {"rows": self.rows, "cols": self.cols, "guess": self.guess, "F": self.F}
-            yield state.checkpoint(**kept, rounds=np.array(self.rounds))
+            yield state.checkpoint(**kept, rounds=np.array(self.rounds), final=self.final)
             left = total - state.tally.asked
             if self.rounds == 1:  # what comes now is untouched by any choice
                 self.before.restore(state.tally.arrays())
+            finalists, so_far = (self.rows, self.cols), state.tally.look(self.rows, self.cols)
             rows, cols = yield from halve(
-                state.tally, self.rows, self.cols, left // self.rounds, state.rng, self.guess
+                state.tally,
+                self.rows,
+                self.cols,
+                left // self.rounds,
+                state.rng,
+                self.guess,
+                self._worth(),
             )
+            if len(finalists[0]) > 1 == len(rows):
+                now = state.tally.look(*finalists)
+                self.final = np.array([*finalists, now[0] - so_far[0], now[1] - so_far[1]])
             self.rows, self.cols = rows, cols
             self.guess = self._guess(rows, cols)
             self.rounds -= 1
+
+    def _silent(self, left: int) -> bool:
+        """Whether a good pair would be heard to fail less than a few times, however long it stays in the race.
+
+        Its loss is guessed as for one group of users: the product of two good items' mean losses over the mean of all.
+        """
+        t, n = self.state.tally, self.state.n
+        if self.state.noise is not None or len(t.keys) == 0:
+            return False
+        total = np.bincount(t.rows, t.sums, n) + np.bincount(t.cols, t.sums, n)
+        count = np.bincount(t.rows, t.counts, n) + np.bincount(t.cols, t.counts, n)
+        mean = float(total.sum() / count.sum())
+        each = (total + PRIOR * mean) / (count + PRIOR)
+        good = float(np.quantile(each, GOOD))
+        answers = 2.0 * left / rounds_for(arms_for(left, count_pairs(n, False)))  # of a winner
+        return answers * good**2 < HEARD * mean
+
+    def _ask_items(self, part: int) -> Asking[None]:
+        """Ask for the items still in the race beside partners that are often refused; fit again, drop half."""
+        state = self.state
+        times = evenly(part, len(self.items), state.rng)
+        i = np.repeat(self.items, times)
+        j = state.rng.choice(state.n, size=len(i), p=self._partners())
+        j = np.where(i == j, (j + 1) % state.n, j)
+        yield from pull(state.tally, i, j, np.ones(len(i), np.int64))
+        self.F = state.fit()
+        refused = self.F[self.items] @ (self._partners() @ self.F)
+        keep = max(FEWEST, len(self.items) // 2)
+        self.items = self.items[np.argsort(refused, kind="stable")[:keep]]
+
+    def _partners(self) -> Array:
+        """Return with which chance each item is shown beside one in the race: in proportion to its own loss."""
+        squares = np.einsum("ir,ir->i", self.F, self.F) + 1e-300
+        return np.asarray(squares / squares.sum())
+
+    def _worth(self) -> Array:
+        """Return as how many answers the picture of each finalist counts.
+
+        Under the fit its variance says so. The fit may be wrong where the rank is too small, so that direct answers always
+        count a share.
+        """
+        if len(self.items) == self.state.n:  # its losses can be heard: one answer, as a tie-breaker
+            return np.ones(len(self.rows))
+        count, _ = self.state.tally.look(self.rows, self.cols)
+        cov = self._covariances()
+        of_row = np.einsum("er,ers,es->e", self.F[self.cols], cov[self.rows], self.F[self.cols])
+        of_col = np.einsum("er,ers,es->e", self.F[self.rows], cov[self.cols], self.F[self.rows])
+        loss = self._likely(self.rows, self.cols)
+        worth = self._spread(loss) / np.maximum(of_row + of_col, 1e-300)
+        return np.asarray(np.clip(worth, 1.0, max(1.0, TRUST * float(count.mean()))))
+
+    def _covariances(self) -> Array:
+        """Return the covariance of each row of F, given the others and every answer, shape (n, r, r)."""
+        t, F = self.state.tally, self.F
+        n, r = F.shape
+        weight = t.counts / self._spread(self._likely(t.rows, t.cols))
+        found = np.zeros((n, r, r))
+        for a in range(r):
+            for b in range(a, r):
+                each = np.bincount(t.rows, weight * F[t.cols, a] * F[t.cols, b], n)
+                each += np.bincount(t.cols, weight * F[t.rows, a] * F[t.rows, b], n)
+                found[:, a, b] = found[:, b, a] = each
+        size = np.trace(found, axis1=1, axis2=2).max() / max(r, 1)
+        return np.asarray(np.linalg.inv(found + 1e-6 * max(size, 1e-300) * np.eye(r)))
+
+    def _likely(self, rows: Indices, cols: Indices) -> Array:
+        """Return the picture's losses of pairs; for coins no smaller than one in all answers so far."""
+        found = self._guess(rows, cols)
+        if self.state.noise is None:
+            found = np.maximum(found, 1.0 / max(self.state.tally.asked, 1))
+        return found
+
+    def _spread(self, loss: Array) -> Array:
+        """Return the variance of an answer with this mean."""
+        if self.state.noise is None:
+            return np.asarray(np.clip(loss * (1.0 - loss), 1e-300, 0.25))
+        return np.full(np.shape(loss), self.state.noise**2)
 
     def _choose(self, left: int) -> None:
         """Finalists: the smallest entries of the picture, and strangers."""
         state = self.state
         every = count_pairs(state.n, self.same)
         size = arms_for(left, every)
-        best = max(1, round((1.0 - STRANGERS) * size))
-        rows, cols, _ = smallest_pairs(self.F, best, self.same)
+        among = count_pairs(len(self.items), self.same)
+        best = min(among, max(1, round((1.0 - STRANGERS) * size)))
+        rows, cols, _ = smallest_pairs(self.F[self.items], best, self.same)
+        rows, cols = np.sort([self.items[rows], self.items[cols]], axis=0)
         if size > best:
             more = draw_pairs(min(every, 2 * size), state.n, self.same, state.rng)
             new = ~np.isin(more[0] * state.n + more[1], rows * state.n + cols)
@@ -227,9 +347,12 @@ class _Search:
             F = state.fit()  # with the answers of the halving, which know the best items well
             pair = self._same_item(pair, F)
         certificates: tuple[Certificate, ...] = ()
+        report = {"rounds_left": self.rounds, "columns": state.pivots.tolist()}
         if status == "finished" and self.before.asked and pair[0] != pair[1]:
             certificates = self._certify(pair, delta)
-        report = {"rounds_left": self.rounds, "columns": state.pivots.tolist()}
+            report |= self._runner_up(pair, delta)
+            if "difference" in report:
+                certificates += (self._against(report, delta),)
         return finish(tally, pair, status, report, certificates=certificates, factor=F)
 
     def _same_item(self, pair: tuple[int, int], F: Array) -> tuple[int, int]:
@@ -249,23 +372,52 @@ class _Search:
             return ()
         if self.state.noise is None:
             high = float(coin_upper(np.ceil(total - 1e-9), count, delta / 2))
-            assumes: tuple[str, ...] = ("answers are independent coins",)
         else:
             from scipy.special import ndtri
 
             high = total / count + float(ndtri(1 - delta / 2)) * self.state.noise / np.sqrt(count)
-            assumes = ("answers are independent, their noise Gaussian as stated",)
         words = f"loss of the pair, with probability {1 - delta:g}, at most"
-        first = Certificate(words, high, assumes, vacuous=self.state.noise is None and high >= 1.0)
-        if self.state.noise is not None:
-            return (first,)
-        epsilon = Certificate(
-            f"distance from the best pair (epsilon), with probability {1 - delta:g}, at most",
-            high,
-            (*assumes, "no loss is below 0"),
-            vacuous=high >= 1.0,
+        vacuous = self.state.noise is None and high >= 1.0
+        return (Certificate(words, high, self._assumed, vacuous=vacuous),)
+
+    @property
+    def _assumed(self) -> tuple[str, ...]:
+        if self.state.noise is None:
+            return ("answers are independent coins",)
+        return ("answers are independent, their noise Gaussian as stated",)
+
+    def _runner_up(self, pair: tuple[int, int], delta: float) -> dict[str, Any]:
+        """Return the other finalist, and an interval for its loss less the pair's: above 0 the pair is better."""
+        rows, cols, counts, sums = self.final
+        own = (rows == pair[0]) & (cols == pair[1])
+        if not own.any() or own.all() or not np.all(counts > 0):
+            return {}
+        level = 1.0 - delta / np.count_nonzero(~own)
+        coins = np.column_stack([sums, counts])
+        rows, cols = rows[~own], cols[~own]
+        ends = [self._difference(other, coins[own][0], level) for other in coins[~own]]
+        near = int(np.argmin([low for low, _ in ends]))
+        return {"runner_up": (int(rows[near]), int(cols[near])), "difference": ends[near]}
+
+    def _difference(self, one: Array, two: Array, level: float) -> tuple[float, float]:
+        """Return an interval for the mean of one less that of another, each given as (sum, count)."""
+        if self.state.noise is None:
+            return coin_difference(tuple(one), tuple(two), level)
+        from scipy.special import ndtri
+
+        middle = one[0] / one[1] - two[0] / two[1]
+        spread = self.state.noise * np.sqrt(1.0 / one[1] + 1.0 / two[1])
+        half = float(ndtri(0.5 + level / 2) * spread)
+        return middle - half, middle + half
+
+    def _against(self, report: Mapping[str, Any], delta: float) -> Certificate:
+        low, _ = report["difference"]
+        return Certificate(
+            f"by how much the runner-up {report['runner_up']} may be better, with probability {1 - delta:g}",
+            max(0.0, -low),
+            self._assumed,
+            vacuous=self.state.noise is None and low <= -1.0,
         )
-        return first, epsilon
 
 
 def _first(allow_same: bool) -> tuple[Indices, Indices, Array]:

@@ -7,7 +7,8 @@ label is to be right with that margin.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -107,6 +108,136 @@ def goldman_warmuth_bound(m: int, n: int, k: int) -> float:
     if not 1 <= k <= m:
         raise ParameterError(f"k must be in 1..{m}, got {k}")
     return k * n + min(m**2 / (2 * math.e) * math.log2(math.e), m * math.sqrt(3 * n * math.log2(k)))
+
+
+def regret_bound(trace_norm: float, m: int, n: int, trials: int) -> float:
+    r"""Regret of Hazan, Kale, Shalev-Shwartz in absolute loss, :math:`2\sqrt{\|U\|_1 (m+n)^{1/2} \log(m+n)\, T}`.
+
+    Their Corollary 7 as [HPP16] quote it in Section 3, with `trace_norm` :math:`\|U\|_1` and predictions in [-1, 1]: the
+    loss of a wrong sign is 2, so that half of it bounds the expected mistakes of a prediction that is rounded at random.
+    """
+    return 2.0 * math.sqrt(trace_norm * math.sqrt(m + n) * math.log(m + n) * trials)
+
+
+def rounding_bound(
+    trace_norm: float, rows: ArrayLike, cols: ArrayLike, draws: int = 20, seed: int = 0
+) -> float:
+    r"""Regret of Cesa-Bianchi and Shamir in absolute loss.
+
+    .. math:: \|U\|_1\, \mathbb E_\sigma \big\|\sum_t \sigma_t E_{i_t j_t}\big\|
+
+    The Rademacher complexity, over the entries that come, of matrices of trace norm at most :math:`\|U\|_1`; the spectral norm
+    of random signs is averaged over `draws`. About :math:`\|U\|_1 (\sqrt m + \sqrt n)` when every entry comes, the
+    :math:`\tilde O(\|U\|_1 \sqrt n)` of [HPP16], Section 3. Half of it bounds expected mistakes, as in :func:`regret_bound`.
+
+    References
+    ----------
+    .. [CS11] Cesa-Bianchi, Shamir, *Efficient online learning via randomized rounding*, NIPS 2011: against a
+       class of static experts the minimax forecaster's regret is the Rademacher complexity of the class.
+    """
+    i, j = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
+    if not len(i):
+        return 0.0
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(draws):
+        G = np.zeros((int(i.max()) + 1, int(j.max()) + 1))
+        np.add.at(G, (i, j), rng.choice([-1.0, 1.0], size=len(i)))
+        found.append(float(np.linalg.norm(G, 2)))
+    return trace_norm * float(np.mean(found))
+
+
+def margin_errors(U: ArrayLike, gammas: ArrayLike, ranks: Iterable[int] = range(1, 9)) -> Array:
+    r"""Return upper bounds on :math:`\mathrm{merr}(S, \gamma)` of equation (2), from the labels themselves.
+
+    Parameters
+    ----------
+    U : array of shape (m, n)
+        Labels -1 and +1, 0 where unknown.
+    gammas : array of shape (g,)
+    ranks : iterable of int
+        Embeddings tried, by their dimension; for each gamma the best of them counts.
+
+    Returns
+    -------
+    ndarray of shape (g,)
+        Labels on which an embedding that is consistent with all of them has a margin below gamma: an upper bound, since
+        equation (2) takes the best of all embeddings.
+
+    Notes
+    -----
+    Low-rank fits give the embeddings, and so do groups of rows or columns that are alike: with k groups of columns each
+    row votes once a group, and the margin is :math:`1 / \sqrt k`, as for biclusters in Section 5. Where a label is wrong in
+    an embedding, its row and its column get a coordinate of their own that makes it right and lengthens both, so that
+    every embedding is consistent before margins are counted.
+    """
+    U = np.asarray(U, dtype=np.float64)
+    known = U != 0
+    gammas = np.atleast_1d(np.asarray(gammas, np.float64))
+    best = np.full(len(gammas), float(known.sum()))
+    for rank in ranks:
+        if rank > min(U.shape):
+            break
+        P, Q = _fit_signs(U, rank)
+        tried = [(P, Q), _grouped(U, Q, rank), _grouped(U.T, P, rank)[::-1]]
+        for embedding in tried:
+            margins = _consistent_margins(U, embedding)[known]
+            best = np.minimum(best, [(margins < g * (1 - 1e-9)).sum() for g in gammas])
+    return best
+
+
+def data_bound(U: ArrayLike, gammas: ArrayLike | None = None) -> tuple[float, float]:
+    """Return Theorem 3.1's bound for these labels, and the rate gamma at which it is smallest.
+
+    Violations are bounded by :func:`margin_errors`, so that nothing about the matrix has to be known.
+    """
+    U = np.asarray(U, dtype=np.float64)
+    rates = np.linspace(0.05, 1.0, 39) if gammas is None else np.atleast_1d(gammas)
+    errors = margin_errors(U, rates)
+    bounds = [
+        winnow_bound(sum(U.shape), float(g), float(e)) for g, e in zip(rates, errors, strict=True)
+    ]
+    k = int(np.argmin(bounds))
+    return bounds[k], float(rates[k])
+
+
+ROUNDS = 30  # of the fit behind an embedding: more change no count by more than a label or two
+
+
+def _fit_signs(U: Array, rank: int) -> tuple[Array, Array]:
+    """Return P (m, rank) and Q (n, rank) whose products have the labels' signs where they can."""
+    known = U != 0
+    F = np.zeros(U.shape)
+    for _ in range(ROUNDS):
+        X = np.where(known, U * np.maximum(U * F, 1.0), F)
+        A, s, Bt = np.linalg.svd(X, full_matrices=False)
+        P, Q = A[:, :rank] * np.sqrt(s[:rank]), Bt[:rank].T * np.sqrt(s[:rank])
+        F = P @ Q.T
+    return P, Q
+
+
+def _grouped(U: Array, Q: Array, count: int) -> tuple[Array, Array]:
+    """Return the embedding by groups of columns: who belongs where, and how each row votes in each group."""
+    from scipy.cluster.vq import kmeans2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a group may stay empty
+        group = kmeans2(Q, count, minit="++", seed=0)[1]
+    member = np.eye(count)[group]  # (n, groups)
+    votes = np.where(U @ member >= 0, 1.0, -1.0)
+    return votes, member
+
+
+def _consistent_margins(U: Array, embedding: tuple[Array, Array]) -> Array:
+    """Return the margin of every label after wrong ones got a coordinate of their own, shape (m, n)."""
+    P, Q = embedding
+    P = P / np.maximum(np.linalg.norm(P, axis=1, keepdims=True), 1e-300)
+    Q = Q / np.maximum(np.linalg.norm(Q, axis=1, keepdims=True), 1e-300)
+    inner = P @ Q.T
+    wrong = (U != 0) & (U * inner <= 0)
+    patch = np.where(wrong, np.abs(inner) + 1e-6, 0.0)  # c^2 of the own coordinate
+    rows, cols = 1.0 + patch.sum(axis=1), 1.0 + patch.sum(axis=0)
+    return np.asarray(U * (inner + U * patch) / np.sqrt(np.outer(rows, cols)))
 
 
 def trace_norm_bound(U: ArrayLike) -> float:

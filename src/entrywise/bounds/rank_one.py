@@ -217,6 +217,22 @@ def corollary_1(
     return float(c**2 * (high / low_seen) ** 2 * sum(shape) / gap * disturbance**2 * growth)
 
 
+def corollary_1_by_size(
+    shape: tuple[int, int], disturbance: float, *, high: float, low_seen: float, c: float = 1.0
+) -> float:
+    r"""Return the second line of Corollary 1: its bound for any connected mask, by the size of the table alone.
+
+    .. math:: \|\hat A - A\|_F^2 \le \frac{c^2}{4} \Big(\frac{\bar\alpha}{\underline\alpha^R}\Big)^2 (m+n)^3
+              \|\Delta\|_F^2\, e^{2 c \sqrt{m + n} \|\Delta\|_F / \underline\alpha^R}
+
+    It follows from the first by :math:`\lambda_2 \ge 4 / (m + n)^2` and :math:`R_{\max} \le m + n` of connected graphs.
+    """
+    _at_least("c", c, 1.0)
+    size = sum(shape)
+    growth = _exp(2.0 * c * math.sqrt(size) * disturbance / low_seen)
+    return float(c**2 / 4.0 * (high / low_seen) ** 2 * size**3 * disturbance**2 * growth)
+
+
 def theorem_4(shape: tuple[int, int], rho: float, gap: float, total: float) -> float:
     r"""Return Theorem 4's bound on :math:`\sum_{ij} |\hat A - A|_{ij}` of the projected eigenvector method.
 

@@ -72,6 +72,34 @@ def popca_certificate(d: int, k: int, r: float, samples: float, max_square: floa
     )
 
 
+def lounici_error(C: Array, r: float, samples: float, constant: float = 1.0) -> float:
+    r"""Return Lemma 13's bound on :math:`\|\tilde C - C\|_F` for Lounici's estimator from partly seen samples.
+
+    .. math:: \Big( \min_s \sum_{i > s} \lambda_i^2 + c_1\, \lambda_1 \mathrm{tr}(C)\, \frac{d^2}{r^2 m}\, s \log(2 d) \Big)^{1/2}
+
+    Parameters
+    ----------
+    C : ndarray of shape (d, d)
+        The true second moments; the infimum over S is attained at a truncation of C.
+    r, samples : float
+        Attributes seen of each sample, and how many samples.
+    constant : float
+        :math:`c_1`, which the paper does not give; 1 flatters the bound.
+
+    Notes
+    -----
+    The paper says that this is always worse than Lemma 2's :math:`(d / r) / \sqrt m`. That needs
+    :math:`\lambda_1 \mathrm{tr}(C)\, s \log(2 d) \ge 1`, which fails where samples are much shorter than the bound 1 on their
+    length: Lemma 13 then adapts to their size, and Lemma 2 does not.
+    """
+    values = np.sort(np.maximum(np.linalg.eigvalsh(C), 0.0))[::-1]
+    d = len(values)
+    _check(d, 1, r)
+    each = constant * values[0] * values.sum() * d**2 / (r**2 * samples) * math.log(2 * d)
+    tails = np.concatenate([np.cumsum((values**2)[::-1])[::-1], [0.0]])  # of rank 0, 1, ..., d
+    return float(np.sqrt((tails + each * np.arange(d + 1)).min()))
+
+
 def passive_lower(d: int, k: int, r: float, epsilon: float, max_square: float = 1.0) -> float:
     r"""Return samples below which every passive learner fails on some law, :math:`(d/r)^2 k / (32 \epsilon^2)`.
 

@@ -277,7 +277,7 @@ def _deliver_and_check(plan: Plan, oracle: Oracle, rng: np.random.Generator) -> 
         rows, cols = _some_lines(plan, rng)
         run.ask(int(rng.integers(1, 20)), rows=rows, cols=cols)
         limit = run.ledger.budget
-        held = run.ledger.spent + run.ledger.reserved
+        held = run.ledger.spent + run.ledger.held
         assert limit is None or held <= limit * (1 + 1e-9), f"{plan.name} holds {held} of {limit}"
         if run.finished:
             break

@@ -60,6 +60,8 @@ def params_of(words: Sequence[str]) -> dict[str, Any]:
     {'rank': 12, 'shape': [30, 40], 'max_error': 0.1, 'exact': True}
     >>> params_of(["--noise", "column=.2,entry=.1"])
     {'noise': {'column': 0.2, 'entry': 0.1}}
+    >>> params_of(["--plate", "96,per=row"])
+    {'plate': {'size': 96, 'per': 'row'}}
     """
     found: dict[str, Any] = {}
     rest = list(words)
@@ -74,10 +76,20 @@ def params_of(words: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+def _plate(text: str) -> dict[str, Any]:
+    """Return what a plate holds from ``96`` (wells) or ``size=96,per=row,replicates=2``."""
+    pairs = [part.partition("=")[::2] for part in text.split(",")]
+    if pairs[0][1] == "":
+        pairs[0] = ("size", pairs[0][0])
+    return {name.strip(): _value(name, value.strip()) for name, value in pairs}
+
+
 def _value(option: str, text: str) -> Any:
     """Return a shape, numbers by name, a number, a list of them, JSON, or else the text itself."""
     if option == "shape" and not text.startswith("["):
         return list(shape_of(text))
+    if option == "plate" and not text.startswith("{"):
+        return _plate(text)
     if re.match(r"[A-Za-z_]\w*=", text):
         return numbers(text, option)
     if re.fullmatch(f"{_NUMBER}(,{_NUMBER})*", text):

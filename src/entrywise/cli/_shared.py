@@ -105,20 +105,41 @@ def _emit_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     table = Table(
         title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
     )
+    console = Console(highlight=False)
+    widths = _widths(columns, lines, console.width)
     for k, column in enumerate(columns):
         numbers = all(isinstance(row[k], _Number) for row in lines)
-        longest = max((len(word) for row in lines for word in row[k].split()), default=1)
-        least = max(len(column), min(longest, LONGEST_WORD))
         table.add_column(
             Text(shown(column)), justify="right" if numbers else "left", no_wrap=numbers,
-            min_width=least, overflow="fold",
+            width=widths[k], overflow="fold",
         )  # fmt: skip
     for line in lines:
         table.add_row(*map(Text, line))
-    console = Console(highlight=False)
-    needed = sum((column.min_width or 0) + 2 for column in table.columns) + 2
-    console.width = max(console.width, needed)
+    console.width = max(console.width, sum(widths) + _AROUND * (len(widths) + 1))
     console.print(table)
+
+
+_AROUND = 2  # blanks beside a column
+
+
+def _widths(columns: Sequence[str], lines: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Return the width of each column: the widest are narrowed first, and none below its longest word."""
+    from rich.cells import cell_len
+
+    least, widths = [], []
+    for k, column in enumerate(columns):
+        cells = [row[k] for row in lines]
+        longest = max((cell_len(word) for cell in cells for word in cell.split()), default=1)
+        least.append(max(cell_len(column), min(longest, LONGEST_WORD)))
+        whole = max((cell_len(part) for cell in cells for part in cell.split("\n")), default=1)
+        widths.append(max(whole, least[-1]))
+    room -= _AROUND * (len(columns) + 1)
+    while sum(widths) > room:
+        spare = [w if w > low else 0 for w, low in zip(widths, least, strict=True)]
+        if not any(spare):
+            break
+        widths[spare.index(max(spare))] -= 1
+    return widths
 
 
 class _Number(str):
@@ -182,6 +203,26 @@ def run_command(call: Callable[[], T]) -> T:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what typer raises for words it does not know
+            raise
+        _say_usage(error)
+        raise SystemExit(2) from None
+
+
+def _say_usage(error: Any) -> None:
+    """Say in one line what is wrong with the words of a command."""
+    context = getattr(error, "ctx", None)
+    words = error.format_message().strip().removesuffix(".").replace("Value error, ", "")
+    if not words:  # a command without words has shown its help
+        return
+    words = words.split(", unable to parse")[0]
+    given = getattr(error.__cause__, "errors", list)()
+    if given and repr(given[0].get("input")) not in words:
+        words += f", got {given[0].get('input')!r}"
+    path = "" if context is None else " ".join(context.command_path.split()[1:])
+    command = f"entrywise {path}".strip()
+    say(f"Error: {words}; see {command} -h", style="red")
 
 
 def bounds_of(text: str | None) -> tuple[float, float] | None:

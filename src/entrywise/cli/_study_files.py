@@ -7,12 +7,39 @@ from dataclasses import dataclass
 from typing import Any
 
 from entrywise.exceptions import DataError
-from entrywise.tables import Table, read_entries, read_labels, read_table
+from entrywise.tables import Table, read_entries, read_features, read_labels, read_table
 
 
 def labels_of(path: str | None) -> list[str] | None:
     """Return the first column of a file with a header."""
     return None if path is None else read_labels(path)[0]
+
+
+def described(row_features: str | None, col_features: str | None) -> dict[str, Any]:
+    """Return the features in files of rows and of columns as parameters of a plan."""
+    paths = {"row_features": row_features, "col_features": col_features}
+    return {name: read_features(path) for name, path in paths.items() if path is not None}
+
+
+def new_features(study: Any, lines: dict[str, Any], paths: dict[str, str | None]) -> dict[str, Any]:
+    """Return the features of new lines: from their own files, else from columns beside the new labels.
+
+    `lines` are the files of new rows and columns by axis, `paths` those of their features.
+    """
+    found = {}
+    for axis in ("row", "col"):
+        own, beside = paths.get(axis), lines.get(axis)
+        if own is not None:
+            found[f"{axis}_features"] = read_features(own)
+        elif isinstance(beside, str) and _names(study, axis) & {*read_labels(beside)[1].names[1:]}:
+            found[f"{axis}_features"] = read_features(beside)
+    return found
+
+
+def _names(study: Any, axis: str) -> set[str]:
+    """Return the columns of features that a study keeps of its lines."""
+    kept = study.store.record(study.name).params.get(f"{axis}_features") or {}
+    return set(kept.get("columns", ()))
 
 
 def lines_of(path: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:

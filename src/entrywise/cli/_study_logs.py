@@ -12,11 +12,14 @@ from entrywise.cli._shared import say
 if TYPE_CHECKING:
     from entrywise.study import Study
 
-LM_EVAL = "lm-eval"  # of study ask --format: the JSON for --samples
-
 
 def ask_samples(
-    study: Study, rows: Sequence[str] | None, limit: int | None, worker: str | None, lease: float
+    study: Study,
+    rows: Sequence[str] | None,
+    *,
+    limit: int | None,
+    worker: str | None,
+    lease: float,
 ) -> None:
     """Print the documents to run for one model, as lm-eval takes them with --samples."""
     from entrywise.exceptions import ParameterError
@@ -31,6 +34,7 @@ def tell_log(
     study: Study,
     path: str,
     format: str,
+    *,
     metric: str | None,
     model: str | None,
     worker: str | None,

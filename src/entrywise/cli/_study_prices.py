@@ -53,6 +53,39 @@ def quotes(
     return found or None
 
 
+def longer(
+    old: dict[str, Any], words: Sequence[str], rule: str | None, rows: str | None, cols: str | None
+) -> dict[str, Any] | None:
+    """Return the prices of all lines: the `old` ones, then those of the new lines in `rows` and `cols`."""
+    if not words:
+        return None
+    new = quotes(words, rule, rows, cols) or {}
+    for mode, price in new.items():
+        before = old.get(mode)
+        if not isinstance(price, list) or not isinstance(before, list):
+            continue
+        by_row = len(before[0]) == 1 and len(price[0]) == 1
+        by_col = len(before) == 1 and len(price) == 1
+        if not by_row and not by_col:
+            raise ParameterError("give the prices of all entries anew with `study change --price`")
+        new[mode] = before + price if by_row else [before[0] + price[0]]
+    return {**old, **new}
+
+
+def hint(words: Sequence[str] | None, rows: str | None, cols: str | None) -> str | None:
+    """Return what to type where a file of lines has prices that nobody asked for."""
+    if words:
+        return None
+    for axis, path in (("rows", rows), ("cols", cols)):
+        column = None if path is None else read_labels(path)[1].column(*_PRICE)
+        if column is not None:
+            return (
+                f"every cell costs 1; {path} has a column {column.name!r}, "
+                f"take it with --price {axis}:{column.name}"
+            )
+    return None
+
+
 def _column(path: str | None, word: str, option: str) -> list[float]:
     """Return a column of the file that names the lines."""
     if path is None:

@@ -36,7 +36,8 @@ def completed(
 ) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
     """Return the columns and the lines of completed entries: those a CSV file names, or all of them.
 
-    A result with a posterior gives intervals of the entry itself too.
+    A result with a posterior gives intervals too: of the entry itself where noise can be told from lack of fit, else of
+    a new answer.
     """
     from entrywise.cli._study_files import lines_of
     from entrywise.results import LowRank, Matrix
@@ -75,7 +76,7 @@ def _entries(
 ) -> Iterator[tuple[Any, ...]]:
     numbers = [
         found.entries(rows, cols),
-        *(found.interval(rows, cols, level, of="truth") if unsure else ()),
+        *(found.interval(rows, cols, level, of=found.interval_of) if unsure else ()),
     ]
     for i, j, *told in zip(rows, cols, *numbers, strict=True):
         yield labels.row(i), labels.col(j), *(float(x) for x in told)

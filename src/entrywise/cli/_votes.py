@@ -295,18 +295,30 @@ def batches(votes: Iterable[Vote], size: int) -> Iterator[list[Vote]]:
 
 
 def summary(model: BinaryStream) -> str:
-    """Return the live report in a sentence: mistakes so far, the bound, and when the bound says nothing."""
+    """Return the live report in a sentence: mistakes so far, against the best learner's, and the bound.
+
+    A bound that says nothing says so, and what is known instead stands before it.
+    """
     report = model.state.report
     words = f"{model.mistakes:,} mistakes in {model.trials:,} labels, {len(model.rows):,} rows x {len(model.cols):,} columns"
+    if "regret" in report:
+        words += f"; {_against_the_best(report['regret'], report['best learner'])}"
     bound = report.get("bound")
-    if bound is not None and math.isfinite(bound):
-        assumes = report.get("bound assumes")
-        words += f"; bound {bound:,.0f}" + (f", if {assumes}" if assumes else "")
-        if assumes and model.mistakes > bound:
-            words += ": so none does"
-        elif report["bound is vacuous"]:
-            words += " (vacuous: not below the number of labels)"
+    if bound is None or not math.isfinite(bound):
+        return words
+    assumes = report.get("bound assumes")
+    words += f"; bound {bound:,.0f}" + (f", if {assumes}" if assumes else "")
+    if assumes and model.mistakes > bound:
+        return words + ": so none does"
+    if report["bound is vacuous"]:
+        return words + " (vacuous: it says nothing here, being not below the number of labels)"
     return words
+
+
+def _against_the_best(regret: int, learner: str) -> str:
+    if regret > 0:
+        return f"{regret:,} more than its best single learner, {learner}"
+    return f"{-regret:,} fewer than its best single learner, {learner}"
 
 
 def after(batch: list[Vote], held: list[Vote], done: int, where: str, journal: str) -> list[Vote]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import typer
+from typer.core import TyperGroup
 
 from entrywise.cli import (
     advise,
@@ -29,35 +33,74 @@ from entrywise.cli import (
 from entrywise.cli._file_first import file_first
 from entrywise.cli._shared import run_command
 
+# Commands by who chooses the entries; those who pay find studies first.
+FIRST = "Start here"
+PAY = "You choose the entries, and pay"
+GIVEN = "The entries are given"
+COME = "They come one by one"
+MORE = "More"
+PANELS: tuple[tuple[str, tuple[Callable[..., None] | typer.Typer, ...]], ...] = (
+    (FIRST, (demo.demo, advise.advise)),
+    (
+        PAY,
+        (
+            study_changes.commands,
+            leaderboard.leaderboard,
+            forecast.forecast,
+            kernel.kernel,
+            serve.serve,
+            report.report,
+            token.token,
+            mcp.mcp,
+        ),
+    ),
+    (
+        GIVEN,
+        (
+            complete.complete,
+            file_first("crowd", crowd.crowd, next=crowd_next.crowd_next),
+            file_first("rank", rank.rank, next=rank_next.rank_next),
+            subspace.subspace,
+        ),
+    ),
+    (COME, (online.online,)),
+    (MORE, (methods.methods, convert.convert, reproduce.reproduce)),
+)
+
+
+class InOrder(TyperGroup):
+    """A group that lists its commands in the order of `PANELS`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, panel by panel."""
+        places = {_called(command): k for k, command in enumerate(_every_command())}
+        return sorted(self.commands, key=lambda name: places[name])
+
+
+def _every_command() -> list[Callable[..., None] | typer.Typer]:
+    return [command for _, commands in PANELS for command in commands]
+
+
+def _called(command: Callable[..., None] | typer.Typer) -> str:
+    """Return the word that a user types."""
+    return str(command.info.name if isinstance(command, typer.Typer) else command.__name__)
+
+
 app = typer.Typer(
     name="entrywise",
+    cls=InOrder,
     help="Decide which entries of an unknown matrix are worth paying for, complete the rest, and say how far to trust it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _command in (
-    advise.advise,
-    complete.complete,
-    convert.convert,
-    demo.demo,
-    forecast.forecast,
-    kernel.kernel,
-    mcp.mcp,
-    methods.methods,
-    online.online,
-    report.report,
-    reproduce.reproduce,
-    serve.serve,
-    subspace.subspace,
-):
-    app.command()(_command)
-app.add_typer(study_changes.commands)
-app.add_typer(leaderboard.leaderboard)
-app.add_typer(token.token)
-app.add_typer(file_first("crowd", crowd.crowd, next=crowd_next.crowd_next))
-app.add_typer(file_first("rank", rank.rank, next=rank_next.rank_next))
+for _panel, _commands in PANELS:
+    for _command in _commands:
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, rich_help_panel=_panel)
+        else:
+            app.command(rich_help_panel=_panel)(_command)
 
 
 def _version(wanted: bool) -> None:
@@ -79,4 +122,6 @@ def _front(
 
 def main() -> None:
     """Run the command line."""
-    run_command(app)
+    code = run_command(lambda: app(prog_name="entrywise", standalone_mode=False))
+    if isinstance(code, int) and code:  # what a command ended with on purpose
+        raise SystemExit(code)

@@ -62,7 +62,7 @@ def complete(
         str | None, typer.Option(help="Range of an answer, such as 1,5; intervals stay in it.")
     ] = None,
     likelihood: Annotated[
-        str, typer.Option(help="What answers are: auto, gaussian, binary or ordinal.")
+        str, typer.Option(help="What answers are: auto, gaussian, binary, ordinal or counts.")
     ] = "auto",
     row: Annotated[str | None, typer.Option(help="Column of FILE that names the row.")] = None,
     col: Annotated[str | None, typer.Option(help="Column of FILE that names the column.")] = None,

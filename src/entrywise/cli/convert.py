@@ -43,19 +43,6 @@ def convert(
             help="What cells cost: seconds, or a CSV with model, input, output (for a million tokens) or second."
         ),
     ] = None,
-    next_: Annotated[
-        int | None,
-        typer.Option(
-            "--next",
-            help="With --to label-studio: so many tasks worth a label next, not the labels there are.",
-        ),
-    ] = None,
-    items: Annotated[
-        str | None,
-        typer.Option(
-            help="With --next: items that may be labelled, a table with item and what annotators see."
-        ),
-    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write here instead of on stdout.")
     ] = None,
@@ -75,31 +62,12 @@ def convert(
         if not isinstance(held, ScoredCells):
             raise ParameterError(f"--price-from-log needs scores; {file} holds none")
         held = priced(held, None if price_from_log == SECONDS else read_tariffs(price_from_log))
-    text = written(held, to) if next_ is None else _tasks(held, to, next_, items)
+    text = written(held, to)
     if out is None:
         typer.echo(text, nl=False)
     else:
         write_whole(out, text.encode())
     say(_words(held))
-
-
-def _tasks(held: Held, to: str, limit: int, items: str | None) -> str:
-    """Return the tasks that are worth a label next, with what annotators see of them."""
-    from entrywise.exceptions import ParameterError
-    from entrywise.formats import Annotations
-    from entrywise.integrations.label_studio import next_tasks
-    from entrywise.tables import read_labels
-
-    if to != "label-studio" or not isinstance(held, Annotations):
-        raise ParameterError("--next turns labels into tasks: give labels, and --to label-studio")
-    if items is None:
-        return next_tasks(held, limit)
-    names, table = read_labels(items)
-    beside = table.columns[1:]
-    shown = {
-        name: {column.name: column.cells[k] for column in beside} for k, name in enumerate(names)
-    }
-    return next_tasks(held, limit, items=shown)
 
 
 def _words(held: Held) -> str:

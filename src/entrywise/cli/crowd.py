@@ -17,7 +17,8 @@ def crowd(
     file: Annotated[
         str,
         typer.Argument(
-            help="Answers: .csv, .tsv, .xlsx or .parquet (.gz too) with item, worker, label; - is stdin."
+            help="Answers: .csv, .tsv, .xlsx or .parquet (.gz too) with item, worker, label, or an export of "
+            "Label Studio (.json); - is stdin."
         ),
     ],
     truth: Annotated[
@@ -157,9 +158,14 @@ def _tell(found: Consensus, answers: int) -> None:
 def answered(
     file: str, item: str | None, worker: str | None, label: str | None
 ) -> tuple[list[list[str]], list[str]]:
-    """Return items, workers and labels of a file, and the columns taken."""
+    """Return items, workers and labels of a file, and the columns taken; of tasks with annotations `label` is the control."""
     from entrywise.tables import ITEM, LABEL, WORKER, read_long
 
+    if file.lower().endswith(".json"):
+        from entrywise.integrations.label_studio import read_annotations
+
+        said = read_annotations(file, control=label)
+        return [said.items, said.workers, said.labels], ["item", "worker", "label"]
     roles = (("item", ITEM), ("worker", WORKER), ("label", LABEL))
     found = read_long(file, roles, (item, worker, label))
     return found.cells, found.taken

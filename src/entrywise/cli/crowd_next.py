@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import enum
+from typing import Annotated, Any
 
 import typer
 
-from entrywise.cli._shared import Format, FormatOption, emit
+from entrywise.cli._shared import Format, emit
 from entrywise.cli.crowd import answered, gold_of
+
+
+class LabelFormat(enum.StrEnum):
+    """How the labels to buy are printed: as other data, or as a label tool takes them."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    label_studio = "label-studio"
 
 
 def crowd_next(
@@ -23,10 +33,15 @@ def crowd_next(
     ] = None,
     items: Annotated[
         str | None,
-        typer.Option(help="Items that may be labelled, new ones too: a table with item."),
+        typer.Option(
+            help="Items that may be labelled, new ones too: a table with item and what annotators see of it."
+        ),
     ] = None,
     gold: Annotated[
         str | None, typer.Option(help="True labels of some items: a table with item, truth.")
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="All classes, separated by commas, if some never occur.")
     ] = None,
     repeats: Annotated[
         str, typer.Option(help="A worker who answered an item twice: refuse, first, last or keep.")
@@ -36,7 +51,14 @@ def crowd_next(
         str | None, typer.Option(help="Column of FILE that names the worker.")
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column of FILE that holds the label.")] = None,
-    format: FormatOption = Format.csv,
+    format: Annotated[
+        LabelFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help="How data are printed on stdout; label-studio: tasks for its import, with a priority.",
+        ),
+    ] = LabelFormat.csv,
 ) -> None:
     """Name the items, and workers where there is a choice, whose label lowers the expected errors most: item, worker, gain.
 
@@ -49,28 +71,46 @@ def crowd_next(
 
     cells, _ = answered(file, item, worker, label)
     offered, prices = (None, None) if workers is None else _offered(workers)
+    shown = None if items is None else _shown(items)
+    options: dict[str, Any] = {
+        "limit": limit,
+        "offered": offered,
+        "prices": prices,
+        "classes": None if classes is None else [c.strip() for c in classes.split(",")],
+        "gold": None if gold is None else gold_of(gold),
+        "repeats": repeats,
+    }
     try:
-        told = next_labels(
-            *cells,
-            limit=limit,
-            among=None if items is None else _listed(items),
-            offered=offered,
-            prices=prices,
-            gold=None if gold is None else gold_of(gold),
-            repeats=repeats,  # type: ignore[arg-type]
-        )
+        if format is LabelFormat.label_studio:
+            typer.echo(_tasks(cells, shown, options), nl=False)
+            return
+        told = next_labels(*cells, among=None if shown is None else list(shown), **options)
     except DataError as error:
         raise type(error)(f"{file}: {error}") from None
     columns = (told.item.tolist(), told.worker.tolist(), told.gain.tolist())
     rows = ((i, w, round(g, 6)) for i, w, g in zip(*columns, strict=True))
-    emit(("item", "worker", "gain"), rows, format)
+    emit(("item", "worker", "gain"), rows, Format(format.value))
 
 
-def _listed(path: str) -> list[str]:
-    """Return the items named in a table."""
+def _tasks(
+    cells: list[list[str]], shown: dict[str, dict[str, str]] | None, options: dict[str, Any]
+) -> str:
+    """Return the items chosen as tasks of Label Studio."""
+    from entrywise.formats import Annotations
+    from entrywise.integrations.label_studio import next_tasks
+
+    return next_tasks(Annotations(*cells), items=shown, **options)
+
+
+def _shown(path: str) -> dict[str, dict[str, str]]:
+    """Return the items named in a table, each with the cells beside its name."""
     from entrywise.tables import read_labels
 
-    return read_labels(path)[0]
+    names, table = read_labels(path)
+    beside = table.columns[1:]
+    return {
+        name: {column.name: column.cells[k] for column in beside} for k, name in enumerate(names)
+    }
 
 
 def _offered(path: str) -> tuple[list[str], dict[str, float]]:

@@ -27,6 +27,14 @@ def forecast(
             help="Standard deviation of the entries about the mean of their row; sets the scale of error."
         ),
     ] = 1.0,
+    pilot: Annotated[
+        str | None,
+        typer.Option(
+            help="Entries measured before, here or on a board like it: a table or long file. Its spectrum replaces --rank "
+            "and --signal, and the error is a range."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the rehearsals that a pilot makes possible.")] = 0,
     format: FormatOption = Format.table,
 ) -> None:
     """Say how a budget would be split, the error to expect, and what one more unit of money is worth.
@@ -35,12 +43,21 @@ def forecast(
     """
     from entrywise.active.two_cost.forecast import forecast as foretell
     from entrywise.queries import Prices
+    from entrywise.tables import read
 
     prices = Prices(**{"entry": None, **numbers(price, "price")})
     noises = numbers(noise, "noise")
     found = foretell(
-        plan, shape=shape_of(shape), prices=prices, noise=noises, budget=budget, rank=rank, signal=signal
-    )  # fmt: skip
+        plan,
+        shape=shape_of(shape),
+        prices=prices,
+        noise=noises,
+        budget=budget,
+        rank=rank,
+        signal=signal,
+        pilot=None if pilot is None else read(pilot),
+        rng=seed,
+    )
     emit(found.columns, found.rows, format, title=f"{plan}: what {budget:g} buys")
     if found.legend:
         say(f"{found.legend}.")

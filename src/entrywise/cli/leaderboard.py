@@ -26,7 +26,24 @@ Name = Annotated[str, typer.Option(help="What the study is called.")]
 Level = Annotated[float, typer.Option(help="Of the intervals and of what is called sure.")]
 PriceFile = Annotated[
     str | None,
-    typer.Option(help="CSV with columns row, col, price; every cell costs 1 when left out."),
+    typer.Option(help="File with columns row, col, price, or label, price; 1 when left out."),
+]
+PriceWords = Annotated[
+    list[str] | None,
+    typer.Option(help="rows:COLUMN or cols:COLUMN of --rows and --cols, or a file; 1 without."),
+]
+PriceRule = Annotated[
+    str | None, typer.Option(help="product or sum, where rows and columns both have prices.")
+]
+
+Likelihood = Annotated[
+    str,
+    typer.Option(
+        help="What answers are: gaussian (numbers), binary (yes/no), auto (as they look)."
+    ),
+]
+Bounds = Annotated[
+    str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
 ]
 
 PLANS = {
@@ -49,7 +66,9 @@ def create(
             help="scores (row means), order (who is better), best (the best row) or all (every cell)."
         ),
     ] = "scores",
-    price: PriceFile = None,
+    price: PriceWords = None,
+    price_rule: PriceRule = None,
+    currency: Annotated[str | None, typer.Option(help="What prices are in: EUR, minutes.")] = None,
     rank: Annotated[
         int | None, typer.Option(help="Components of the fit; chosen when left out.")
     ] = None,
@@ -63,7 +82,16 @@ def create(
         int | None, typer.Option(help="Seed; drawn and recorded when left out.")
     ] = None,
     known: Annotated[
-        str | None, typer.Option(help="CSV of cells known beforehand: row, col, value.")
+        str | None,
+        typer.Option(help="Cells known beforehand: any table that `complete` reads, or a log."),
+    ] = None,
+    likelihood: Likelihood = "gaussian",
+    bounds: Bounds = None,
+    row_features: Annotated[
+        str | None, typer.Option(help="File of features of the rows: a label, then a column each.")
+    ] = None,
+    col_features: Annotated[
+        str | None, typer.Option(help="File of features of the columns, likewise.")
     ] = None,
     name: Name = "leaderboard",
 ) -> None:
@@ -71,6 +99,8 @@ def create(
 
     Example: entrywise leaderboard create scores.db --rows models.csv --cols tasks.csv --budget 500 --goal order
     """
+    from entrywise.cli._study_files import described, known_of
+    from entrywise.cli._study_prices import hint, quotes
     from entrywise.exceptions import ParameterError
     from entrywise.study import Study
     from entrywise.tables import read_labels
@@ -83,6 +113,11 @@ def create(
         params["rank"] = min(rank, len(models), len(tasks))
     if goal == "all":
         params["reserve"] = reserve
+    if likelihood != "gaussian":
+        params["likelihood"] = likelihood
+    params |= described(row_features, col_features)
+    if bounds is not None:
+        params["bounds"] = bounds_of(bounds)
     study = Study.create(
         database,
         name,
@@ -90,13 +125,17 @@ def create(
         params=params,
         seed=seed,
         budget=budget,
-        prices=None if price is None else _prices(price, models, tasks),
-        known=None if known is None else _cells(known, models, tasks, "value"),
+        prices=quotes(price or [], price_rule, rows, cols, models, tasks),
+        known=None if known is None else known_of(known, models, tasks),
         rows=models,
         cols=tasks,
+        currency=currency,
     )
-    cells = len(models) * len(tasks)
-    say(f"{len(models)} rows x {len(tasks)} columns, {cells} cells, {budget:g} to spend")
+    cells, unit = len(models) * len(tasks), f" {currency}" if currency else ""
+    say(f"{len(models)} rows x {len(tasks)} columns, {cells} cells, {budget:g}{unit} to spend")
+    free = hint(price, rows, cols)
+    if free is not None:
+        say(free)
     say(f"next: entrywise study ask {database} {study.name} > todo.csv")
 
 
@@ -105,18 +144,25 @@ def add(
     database: Where,
     rows: Annotated[str, typer.Option(help="CSV whose first column names the new rows (models).")],
     budget: Annotated[float, typer.Option(help="Money for them, beside what is left.")],
+    price: PriceWords = None,
     name: Name = "leaderboard",
 ) -> None:
     """Add new rows to a leaderboard: they are scored against all that is known.
 
+    Where rows have features, those of the new ones are columns of the same file.
+
     Example: entrywise leaderboard add scores.db --rows new.csv --budget 60
     """
+    from entrywise.cli._study_files import new_features
+    from entrywise.cli._study_prices import longer
     from entrywise.study import Study
     from entrywise.tables import read_labels
 
     fresh, _ = read_labels(rows)
     study = Study.open(database, name)
-    study.extend(rows=fresh, budget=budget)
+    quotes = longer(study.prices.to_json(), price or [], None, rows, None)
+    features = new_features(study, {"row": rows}, {})
+    study.extend(rows=fresh, budget=budget, prices=quotes, **features)
     say(f"{len(fresh)} rows added with {budget:g} to spend")
     say(f"next: entrywise study ask {database} {name} > todo.csv")
 
@@ -138,9 +184,7 @@ def report(
             help="pairs: few of the pairs called apart are wrong; all: not one of them is."
         ),
     ] = "pairs",
-    bounds: Annotated[
-        str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
-    ] = None,
+    bounds: Bounds = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -208,6 +252,8 @@ def rehearse(
     price: PriceFile = None,
     repeats: Annotated[int, typer.Option(min=2, help="Purchases for each budget.")] = 10,
     level: Level = 0.9,
+    likelihood: Likelihood = "gaussian",
+    bounds: Bounds = None,
     seed: Annotated[int, typer.Option(help="Of the first purchase.")] = 0,
     format: FormatOption = Format.table,
 ) -> None:
@@ -216,6 +262,8 @@ def rehearse(
     Example: entrywise leaderboard rehearse history.csv --budgets 2%,5%,10%,20%
     """
     from entrywise.apply.leaderboard import rehearse as play_through
+    from entrywise.cli._study_prices import quotes
+    from entrywise.queries import Prices
     from entrywise.tables import read_entries
 
     past = read_entries(table).observations
@@ -224,8 +272,10 @@ def rehearse(
         past,
         _shares(budgets),
         goals=("scores", "order") if goal == "both" else (goal,),
-        prices=None if price is None else _prices(price, *names),
+        prices=None if price is None else Prices(**quotes([price], None, None, None, *names)),
         level=level,
+        likelihood=likelihood,
+        bounds=bounds_of(bounds),
         repeats=repeats,
         rng=seed,
     )
@@ -352,41 +402,3 @@ def _draw(path: Path, board: Any, names: list[str]) -> None:
 
     axes = plot.scores(board.mean, board.low, board.high, names=names, tier=board.tier)
     plot.save(path, axes.figure)
-
-
-def _prices(path: str, rows: list[str], cols: list[str]) -> Any:
-    """Return the price of every cell from a file of row, col, price."""
-    import numpy as np
-
-    from entrywise.exceptions import DataError
-    from entrywise.queries import Prices
-
-    table = _cells(path, rows, cols, "price").to_dense()
-    missing = np.argwhere(np.isnan(table))
-    if len(missing):
-        i, j = missing[0]
-        raise DataError(
-            f"{path} must price every cell, ({rows[i]!r}, {cols[j]!r}) has none; add it"
-        )
-    return Prices(table)
-
-
-def _cells(path: str, rows: list[str], cols: list[str], name: str) -> Any:
-    """Return the cells in a file of row, col and the column `name`; a stranger is refused with its line."""
-    from entrywise.observations import Observations
-    from entrywise.tables import number, read_long
-
-    roles = [(role, (role,)) for role in ("row", "col", name)]
-    facts = read_long(path, roles, ("row", "col", name))
-    places = [{label: k for k, label in enumerate(axis)} for axis in (rows, cols)]
-    found = []
-    for line, row, col, text in zip(facts.lines, *facts.cells, strict=True):
-        for axis, known, label in (("row", places[0], row), ("column", places[1], col)):
-            if label not in known:
-                raise facts.table.error(f"line {line}: no {axis} is called {label!r}")
-        value = number(text)
-        if value is None:
-            raise facts.table.error(f"line {line}: {name} must be a number, got {text!r}")
-        found.append((places[0][row], places[1][col], value))
-    i, j, values = zip(*found, strict=True)
-    return Observations.from_triplets(i, j, values, (len(rows), len(cols)))

@@ -1,4 +1,4 @@
-"""``entrywise methods``: every method, its room, paper and guarantee."""
+"""``entrywise methods``: every method, its room, paper, guarantee and what that assumes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def methods(
     ] = None,
     format: FormatOption = Format.table,
 ) -> None:
-    """List every method with its room, paper and guarantee.
+    """List every method with its room, paper and guarantee, and what the guarantee assumes.
 
     Example: entrywise methods active --format csv
     """
@@ -36,8 +36,13 @@ def methods(
     if room is not None and room not in rooms:
         raise ParameterError(f"room must be {', '.join(rooms)}, got {room!r}")
     rows = [
-        (m.name, m.room, m.kind, plain(m.summary), m.paper, m.guarantee)
+        (m.name, m.room, m.kind, plain(m.summary), m.paper, m.guarantee, m.assumes)
         for m in METHODS
         if room in (None, m.room)
     ]
-    emit(("name", "room", "kind", "what", "paper", "guarantee"), rows, format, title="Methods")
+    emit(
+        ("name", "room", "kind", "what", "paper", "guarantee", "assumes"),
+        rows,
+        format,
+        title="Methods",
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,14 +11,8 @@ import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
 
-PAPERS: dict[str, str] = {  # name of the command -> module under entrywise.reproduce
-    "active-psd": "active_psd",
-    "binary": "binary",
-    "leaderboard": "leaderboard",
-    "noisycur": "noisycur",
-    "rank-one": "rank_one",
-    "subspace": "subspace",
-}
+FULL = ("figure", "claim", "theirs", "ours", "found", "interval", "verdict")
+QUICK = ("figure", "claim", "ours", "found")  # a look is no verdict
 
 
 def reproduce(
@@ -27,34 +23,62 @@ def reproduce(
         list[str] | None, typer.Option(help="Only this figure; may be given several times.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option(help="Fewer runs and smaller sizes: a look, not a result.")
+        bool, typer.Option(help="Fewer runs and smaller sizes: a look, without verdicts.")
     ] = False,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Runs of each experiment; each figure has its own.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option(help="Draw anew what an earlier run kept in the folder.")
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Folder of the manual's pages: write this paper's.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the PNG and CSV files.")] = Path("results"),
     format: FormatOption = Format.table,
 ) -> None:
     """Redraw the figures of a paper, with a table of what it claims and what was found.
 
+    Verdicts appear as they are reached. A run that is cut keeps what it had and goes on from there when it is
+    called again. With --page the manual's page is written from what the folder keeps.
+
     Example: entrywise reproduce noisycur --figure 2 --quick
     """
-    import importlib
+    from entrywise.reproduce.paper import figures_of, reproduced, write_page
 
-    from entrywise.exceptions import ParameterError
-
-    if paper not in PAPERS:
-        raise ParameterError(f"paper must be one of {', '.join(PAPERS)}, got {paper!r}")
-    figures = importlib.import_module(f"entrywise.reproduce.{PAPERS[paper]}").FIGURES
-    for name in figure or ():
-        if name not in figures:
-            raise ParameterError(
-                f"figure of {paper} must be one of {', '.join(figures)}, got {name!r}"
-            )
+    figures = figures_of(paper, figure)
     folder = out / paper
-    folder.mkdir(parents=True, exist_ok=True)
-    claims = []
-    for name in figure or figures:
-        say(f"{paper}, figure {name}")
-        claims += figures[name](folder, quick, say)
-    said = {True: "holds", False: "does not hold", None: "-"}
-    rows = [(c.figure, c.claim, c.found, said[c.holds]) for c in claims]
-    emit(("figure", "claim", "found", "verdict"), rows, format, title=f"{paper}: claimed and found")
+    if not quick:
+        minutes = sum(f.minutes for f in figures.values())
+        say(f"{paper}: {', '.join(figures)}; about {minutes:.0f} min on one core in full")
+    rows: list[tuple[object, ...]] = []
+    with _bar() as bar:
+        for record in reproduced(
+            figures, folder, quick=quick, repeats=repeats, again=again, say=say, bar=bar
+        ):
+            for c in record.claims:
+                if quick:
+                    rows.append((c.figure, c.claim, c.ours, c.found))
+                    continue
+                rows.append((c.figure, c.claim, c.theirs, c.ours, c.found, c.interval, c.verdict))
+                say(f"  {c.figure}: {c.claim}: {c.verdict} ({c.found})")
+    title = f"{paper}: a look, no verdict" if quick else f"{paper}: claimed and found"
+    emit(QUICK if quick else FULL, rows, format, title=title)
     say(f"pictures and tables are in {folder}")
+    if page is not None:
+        say(f"page written: {write_page(paper, folder, page)}")
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Show on stderr how many pieces of the work are done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=1)
+
+        def show(words: str, done: int, total: int) -> None:
+            progress.update(task, description=words, completed=done, total=max(total, 1))
+
+        yield show

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from entrywise.study import Study
@@ -43,6 +45,13 @@ PriceWords = Annotated[
 PriceRule = Annotated[
     str | None, typer.Option(help="product or sum, where rows and columns both have prices.")
 ]
+
+
+RowFeatures = Annotated[
+    str | None,
+    typer.Option(help="File of features of the rows: a label, then a column each; or an .npy."),
+]
+ColFeatures = Annotated[str | None, typer.Option(help="File of features of the columns, likewise.")]
 
 
 def opened(database: str, name: str, allow: list[str] | None) -> Study:
@@ -82,14 +91,16 @@ def create(
         str | None,
         typer.Option(help="Entries known beforehand: any table that `complete` reads, or a log."),
     ] = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
 ) -> None:
     """Make a study. Parameters of the plan are options of their own: --rank 12, --shape 80x60, --noise column=.2,entry=.1.
 
     Example: entrywise study create lab.db kinase --plan adaptive-nystrom --rows compounds.csv --rank 12 --seed 1
     """
     from entrywise.cli._options import params_of
-    from entrywise.cli._study_files import known_of, labels_of
-    from entrywise.cli._study_prices import quotes
+    from entrywise.cli._study_files import described, known_of, labels_of
+    from entrywise.cli._study_prices import hint, quotes
     from entrywise.cli._study_results import here_first
     from entrywise.study import Study
 
@@ -100,7 +111,7 @@ def create(
         database,
         name,
         plan=plan,
-        params=params_of(context.args),
+        params=params_of(context.args) | described(row_features, col_features),
         seed=seed,
         budget=budget,
         prices=quotes(price or [], price_rule, rows, cols, names, others),
@@ -113,8 +124,20 @@ def create(
     todo = count(now["open"], "question")
     unit = f" {currency}" if currency else ""
     say(
-        f"study {name!r} is {now['state']}: {todo} to ask, {now['reserved']:g}{unit} reserved, seed {now['seed']}"
+        f"study {name!r} is {now['state']}: {todo} to ask, {now['held']:g}{unit} held for them, seed {now['seed']}"
     )
+    free = hint(price, rows, cols)
+    if free is not None:
+        say(free)
+
+
+class QuestionFormat(enum.StrEnum):
+    """How questions are printed: as other data, or as a harness takes them."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    lm_eval = "lm-eval"
 
 
 COLUMNS = (
@@ -138,13 +161,27 @@ def ask(
         Path | None, typer.Option(help="Write them to this .csv or .xlsx instead of stdout.")
     ] = None,
     allow_plan: Allow = None,
-    format: FormatOption = Format.csv,
+    format: Annotated[
+        QuestionFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help="How they are printed on stdout; lm-eval: the documents of one model, for its --samples.",
+        ),
+    ] = QuestionFormat.csv,
 ) -> None:
     """Hand out questions: fill in the column `value` (a number, or failed) and tell the file.
 
     Example: entrywise study ask lab.db kinase --limit 20 --worker bench-2 > todo.csv
     """
     found = opened(database, name, allow_plan)
+    if format is QuestionFormat.lm_eval:
+        from entrywise.cli._study_logs import ask_samples
+
+        if out is not None or col or mode:
+            raise ParameterError("--format lm-eval takes --row, --limit, --worker and --lease")
+        ask_samples(found, row, limit=limit, worker=worker, lease=lease)
+        return
     questions = found.ask(limit, worker, lease, rows=row, cols=col, mode=mode)
     lines = [
         (
@@ -159,7 +196,7 @@ def ask(
         write_table(out, COLUMNS, lines)
         say(f"{count(len(lines), 'question')} in {out}: fill in the column value and tell it")
     else:
-        emit(COLUMNS, lines, format)
+        emit(COLUMNS, lines, Format(format.value))
     if questions.why is not None:
         wanted = "" if limit is None or not questions else f"{len(questions)} of {limit}: "
         say(f"{wanted or 'nothing to ask: '}{questions.why}")
@@ -170,9 +207,26 @@ def tell(
     database: Where,
     name: Name,
     file: Annotated[
-        str, typer.Argument(help="Table with a column value, and id or row and col; - is stdin.")
+        str,
+        typer.Argument(
+            help="Table with a column value, and id or row and col; - is stdin. Or the log of a harness."
+        ),
     ],
     worker: Worker = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="Of a log: lm-eval, inspect, helm, every-eval-ever, alpaca-eval; auto tells it by its content.",
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="Which score of a log, where there are several.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Which row a log is of, where it does not say.")
+    ] = None,
     allow_plan: Allow = None,
 ) -> None:
     """Keep answers: all of the file or nothing; the same file twice is harmless, lines without a value are skipped.
@@ -180,9 +234,18 @@ def tell(
     Example: entrywise study tell lab.db kinase done.csv
     """
     from entrywise.cli._study_files import answers_of
+    from entrywise.cli._study_logs import tell_log
 
-    given = answers_of(file, name, worker)
     found = opened(database, name, allow_plan)
+    if format is None and Path(file).is_dir():
+        format = "auto"  # a table is no folder
+    if format is not None:
+        tell_log(found, file, format, metric=metric, model=model, worker=worker)
+        worries(database, found.status())
+        return
+    if metric is not None or model is not None:
+        raise ParameterError("--metric and --model are of a log; say its --format")
+    given = answers_of(file, name, worker)
     new = found.tell(given.items, given.workers, blame=given.blame)
     now = found.status()
     say(
@@ -254,7 +317,7 @@ def log(database: Where, name: Name, format: FormatOption = Format.table) -> Non
 
     Example: entrywise study log lab.db kinase --format csv > log.csv
     """
-    columns: tuple[str, ...] = ("id", "row", "col", "value", "worker", "told_at", "what")
+    columns: tuple[str, ...] = ("id", "row", "col", "value", "worker", "told_at", "reason", "what")
     if format is not Format.table:
         columns = (
             "id",

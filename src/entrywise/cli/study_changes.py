@@ -10,10 +10,12 @@ import typer
 from entrywise.cli._shared import Format, FormatOption, emit, say
 from entrywise.cli.study import (
     Allow,
+    ColFeatures,
     Cols,
     Name,
     PriceRule,
     PriceWords,
+    RowFeatures,
     Rows,
     Where,
     Worker,
@@ -24,8 +26,11 @@ from entrywise.cli.study import (
 )
 
 commands = study  # all of them, those of entrywise.cli.study included
+CHANGES = "When something changes"
+SAFE = "Keep it safe"
 
 Answer = Annotated[str, typer.Argument(help="The answer's id, such as 3.10, or row,col.")]
+Reason = Annotated[str | None, typer.Option(help="Why; the log keeps it.")]
 
 
 def _which(answer: str) -> Any:
@@ -48,40 +53,46 @@ def _now(database: str, found: Any, done: str) -> None:
     worries(database, now)
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def amend(
     database: Where,
     name: Name,
     answer: Answer,
     value: Annotated[str, typer.Argument(help="The corrected value, or failed.")],
     worker: Worker = None,
+    reason: Reason = None,
     allow_plan: Allow = None,
 ) -> None:
-    """Correct an answer; the plan starts anew with all that was told. The log keeps both values.
+    """Correct an answer; the plan starts anew with all that was told. The log keeps both values and the reason.
 
     What people have on the bench stays theirs: its answers are kept and used.
 
-    Example: entrywise study amend lab.db kinase 3.10 0.82
+    Example: entrywise study amend lab.db kinase 3.10 0.82 --reason "read in the wrong column"
     """
     found = opened(database, name, allow_plan)
-    found.amend(_which(answer), value, worker)
+    found.amend(_which(answer), value, worker, reason=reason)
     _now(database, found, "amended")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def void(
-    database: Where, name: Name, answer: Answer, worker: Worker = None, allow_plan: Allow = None
+    database: Where,
+    name: Name,
+    answer: Answer,
+    worker: Worker = None,
+    reason: Reason = None,
+    allow_plan: Allow = None,
 ) -> None:
     """Forget an answer, so that it is asked again; what it cost is spent.
 
     Example: entrywise study void lab.db kinase 3.10
     """
     found = opened(database, name, allow_plan)
-    found.void(_which(answer), worker)
+    found.void(_which(answer), worker, reason=reason)
     _now(database, found, "forgotten")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def extend(
     database: Where,
     name: Name,
@@ -94,50 +105,37 @@ def extend(
     budget: Annotated[float | None, typer.Option(help="Money to add.")] = None,
     price: PriceWords = None,
     price_rule: PriceRule = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
     allow_plan: Allow = None,
 ) -> None:
     """Add rows, columns or money; what was told counts, and only what is new is asked.
 
-    Where lines have prices of their own, --price gives those of the new ones: a column of --rows or --cols.
+    Where lines have prices of their own, --price gives those of the new ones: a column of --rows or --cols. Where they have
+    features, those of the new ones are columns of the same file, or come from --row-features and --col-features.
 
     Example: entrywise study extend board.db models --rows new-models.csv --budget 60
     """
-    from entrywise.cli._study_files import labels_of
+    from entrywise.cli._study_files import labels_of, new_features
+    from entrywise.cli._study_prices import longer
 
     found = opened(database, name, allow_plan)
     more: dict[str, Any] = {}
     for axis, given in (("rows", rows), ("cols", cols)):
         if given is not None:
             more[axis] = int(given) if given.isascii() and given.isdigit() else labels_of(given)
-    quotes = _longer(found, price or [], price_rule, rows, cols)
+    files = {
+        axis[:-1]: given
+        for axis, given in (("rows", rows), ("cols", cols))
+        if not isinstance(more.get(axis), int)
+    }
+    more |= new_features(found, files, {"row": row_features, "col": col_features})
+    quotes = longer(found.prices.to_json(), price or [], price_rule, rows, cols)
     found.extend(**more, budget=budget, prices=quotes)
     _now(database, found, "extended")
 
 
-def _longer(
-    found: Any, words: list[str], rule: str | None, rows: str | None, cols: str | None
-) -> dict[str, Any] | None:
-    """Return the prices of all lines: those that were there, then the new ones."""
-    if not words:
-        return None
-    from entrywise.cli._study_prices import quotes
-    from entrywise.exceptions import ParameterError
-
-    new = quotes(words, rule, rows, cols) or {}
-    old: dict[str, Any] = found.prices.to_json()
-    for mode, price in new.items():
-        before = old.get(mode)
-        if not isinstance(price, list) or not isinstance(before, list):
-            continue
-        by_row = len(before[0]) == 1 and len(price[0]) == 1
-        by_col = len(before) == 1 and len(price) == 1
-        if not by_row and not by_col:
-            raise ParameterError("give the prices of all entries anew with `study change --price`")
-        new[mode] = before + price if by_row else [before[0] + price[0]]
-    return {**old, **new}
-
-
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def add(
     database: Where,
     name: Name,
@@ -156,7 +154,7 @@ def add(
     _now(database, found, f"{count(number, 'known entry')} added".replace("entrys", "entries"))
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def drop(
     database: Where, name: Name, row: Rows = None, col: Cols = None, allow_plan: Allow = None
 ) -> None:
@@ -169,7 +167,7 @@ def drop(
     _now(database, found, "dropped")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def change(
     database: Where,
     name: Name,
@@ -201,7 +199,7 @@ def change(
     _now(database, found, "changed")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def renew(database: Where, name: Name, allow_plan: Allow = None) -> None:
     """Go on with this version of the plan, after an upgrade that asks otherwise; what was told counts.
 
@@ -212,7 +210,7 @@ def renew(database: Where, name: Name, allow_plan: Allow = None) -> None:
     _now(database, found, "renewed")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def release(database: Where, name: Name, worker: Worker = None) -> None:
     """Give back what a worker holds (or everybody, without --worker), so that others may ask for it.
 
@@ -221,7 +219,7 @@ def release(database: Where, name: Name, worker: Worker = None) -> None:
     say(f"{count(opened(database, name, None).release(worker), 'question')} released")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def close(database: Where, name: Name) -> None:
     """Stop asking and telling; everything stays, `reopen` goes on.
 
@@ -231,7 +229,7 @@ def close(database: Where, name: Name) -> None:
     say(f"study {name!r} is closed")
 
 
-@study.command()
+@study.command(rich_help_panel=CHANGES)
 def reopen(
     database: Where,
     name: Name,
@@ -247,7 +245,10 @@ def reopen(
     say(f"study {name!r} is {found.state}")
 
 
-@study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@study.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    rich_help_panel=CHANGES,
+)
 def fork(
     context: typer.Context,
     database: Where,
@@ -283,7 +284,7 @@ def fork(
     say(f"study {new!r} is {now['state']}: {count(now['open'], 'question')} to ask")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def export(
     database: Where,
     name: Name,
@@ -297,7 +298,7 @@ def export(
     say(f"study {name!r} is in {file}")
 
 
-@study.command("import")
+@study.command("import", rich_help_panel=SAFE)
 def import_(
     database: Where,
     file: Annotated[Path, typer.Argument(help="A file that `study export` wrote.")],
@@ -313,7 +314,7 @@ def import_(
     say(f"study {found.name!r} is {found.state}")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def backup(
     database: Where,
     file: Annotated[Path, typer.Argument(help="The copy to write.")],
@@ -328,7 +329,7 @@ def backup(
     say(f"all studies of {database} are in {file}")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def check(
     database: Where, name: Name, allow_plan: Allow = None, format: FormatOption = Format.table
 ) -> None:
@@ -341,7 +342,7 @@ def check(
     say(f"study {name!r} is in order")
 
 
-@study.command()
+@study.command(rich_help_panel=SAFE)
 def delete(
     database: Where,
     name: Name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,11 +16,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.exceptions import DataError
+from entrywise.intervals import conformal
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.passive.soft_impute import soft_impute
-from entrywise.results import Interval, LowRank
+from entrywise.results import Calibration, Interval, LowRank
 from entrywise.types import Array, Seed
 
 
@@ -30,8 +32,14 @@ class _Imputer(TransformerMixin, BaseEstimator, ABC):
     keep_empty_features: bool
 
     @abstractmethod
-    def _complete(self, seen: Observations, weights: Array, row_features: Array | None) -> LowRank:
-        """Complete the scaled entries; a row of weight 2 counts as two."""
+    def _complete(
+        self,
+        seen: Observations,
+        weights: Array,
+        row_features: Array | None,
+        like: LowRank | None = None,
+    ) -> LowRank:
+        """Complete the scaled entries; a row of weight 2 counts as two. What `like` chose is not chosen again."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the known entries of X, shape (n_samples, n_features); a row of weight 2 counts as two."""
@@ -61,7 +69,9 @@ class _Imputer(TransformerMixin, BaseEstimator, ABC):
         self.scale_ = np.where(usable, spread, 1.0) if self.scale else np.ones(X.shape[1])
         i, j = np.nonzero(known)
         values = (X[i, j] - self.center_[j]) / self.scale_[j]
-        self.completed_ = self._complete(Observations(i, j, values, X.shape), weights, F)
+        self._seen = Observations(i, j, values, X.shape), weights, F
+        self._calibrated: LowRank | None = None
+        self.completed_ = self._complete(*self._seen)
         self.n_components_ = self.completed_.rank
         self.n_iter_ = int(self.completed_.report["sweeps"])
         return self
@@ -83,25 +93,43 @@ class _Imputer(TransformerMixin, BaseEstimator, ABC):
     def interval(
         self, X: Any, level: float = 0.9, row_features: ArrayLike | None = None
     ) -> Interval:
-        """Return the ends of intervals for the gaps of X, arrays like X with the known entries themselves elsewhere."""
+        """Return the ends of intervals for the gaps of X, arrays like X with the known entries themselves elsewhere.
+
+        They are calibrated: the first call holds out some of the known entries of the fit, foretells them as gaps are
+        filled, and widths follow how far off that was (:func:`entrywise.intervals.conformal`). It takes as long as a few
+        fits. With fewer than 200 known entries, intervals are the model's own where it has some.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        if not self.completed_.has_variance:
-            raise ParameterError(f"{type(self).__name__} has no intervals; use LowRankImputer")
+        if self._calibrated is None:
+            self._calibrated = replace(self.completed_, calibration=self._calibration())
         ends = []
         i, j = np.nonzero(np.isnan(X))
-        found = self._fold(X, row_features).interval(i, j, level)
+        found = self._fold(X, row_features, self._calibrated).interval(i, j, level)
         for end in found:
             filled = X.copy()
             filled[i, j] = end * self.scale_[j] + self.center_[j]
             ends.append(filled)
         return Interval(*ends)
 
-    def _fold(self, X: Array, row_features: ArrayLike | None) -> LowRank:
+    def _calibration(self) -> Calibration | None:
+        """Return what entries held out of the fit say of its intervals, their rows folded in as gaps are filled."""
+        seen, weights, F = self._seen
+
+        def fold(part: Observations) -> LowRank:
+            fit = self._complete(part, weights, F, like=self.completed_)
+            return fit.fold_in(part, features=F)
+
+        return conformal(seen, fold, row_scales=False, rng=self.random_state).calibration
+
+    def _fold(
+        self, X: Array, row_features: ArrayLike | None, found: LowRank | None = None
+    ) -> LowRank:
         i, j = np.nonzero(~np.isnan(X))
         values = (X[i, j] - self.center_[j]) / self.scale_[j]
         F = None if row_features is None else _row_features(row_features, len(X))
-        return self.completed_.fold_in(Observations(i, j, values, X.shape), features=F)
+        found = self.completed_ if found is None else found
+        return found.fold_in(Observations(i, j, values, X.shape), features=F)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Return the names of the columns of the output: those of the input, empty ones left out."""
@@ -129,7 +157,7 @@ class LowRankImputer(_Imputer):
         Divide each column by its standard deviation first.
     keep_empty_features : bool
         Keep columns of which nothing is known (filled with 0) instead of leaving them out.
-    random_state : int or Generator
+    random_state : int, RandomState, Generator or None
     max_sweeps, tol : int, float
         As ``max_sweeps`` and ``tol`` of low_rank.
     col_features : array of shape (n_features, d), optional
@@ -188,11 +216,17 @@ class LowRankImputer(_Imputer):
         """Return X with its gaps filled, known entries as they are; a row may have features alone."""
         return self._transform(X, row_features)
 
-    def _complete(self, seen: Observations, weights: Array, row_features: Array | None) -> LowRank:
+    def _complete(
+        self,
+        seen: Observations,
+        weights: Array,
+        row_features: Array | None,
+        like: LowRank | None = None,
+    ) -> LowRank:
         alike = bool(np.all(weights == 1.0))
         return low_rank(
             seen,
-            self.n_components,
+            self.n_components if like is None else like.rank,
             row_weights=None if alike else weights,
             row_features=row_features,
             col_features=self.col_features,
@@ -248,13 +282,20 @@ class SoftImputer(_Imputer):
         self.max_sweeps = max_sweeps
         self.tol = tol
 
-    def _complete(self, seen: Observations, weights: Array, row_features: Array | None) -> LowRank:
+    def _complete(
+        self,
+        seen: Observations,
+        weights: Array,
+        row_features: Array | None,
+        like: LowRank | None = None,
+    ) -> LowRank:
         # a row that stands for w rows alike is, to the nuclear norm, one row times the root of w
         scaled = Observations(
             seen.rows, seen.cols, seen.values * np.sqrt(weights)[seen.rows], seen.shape
         )
+        penalty = self.penalty if like is None else like.report["penalty"]
         return soft_impute(
-            scaled, self.penalty, max_rank=self.max_rank, center="none", rng=self.random_state,
+            scaled, penalty, max_rank=self.max_rank, center="none", rng=self.random_state,
             max_sweeps=self.max_sweeps, tol=self.tol,
         )  # fmt: skip
 

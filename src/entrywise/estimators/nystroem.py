@@ -39,7 +39,7 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         at random in proportion to what is unexplained, or always the least explained one.
     max_error : float, optional
         Stop when every training entry of the kernel is certified within this.
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ParameterError(f"n_components must be at least 1, got {self.n_components}")
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ParameterError(f"a precomputed kernel must be square, got shape {X.shape}")
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = _seed(self.random_state)
         most = min(self.n_components, n)
         plan = adaptive_nystrom(
             n,
@@ -179,3 +179,10 @@ def _drive(plan: Plan, oracle: Oracle) -> PSDFactor:
     except StopIteration as stop:
         found: PSDFactor = stop.value
         return found
+
+
+def _seed(random_state: Any) -> int:
+    """Return a seed drawn as scikit-learn would; a Generator, which it does not take, draws too."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return int(check_random_state(random_state).randint(2**31 - 1))

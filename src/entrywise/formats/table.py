@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from entrywise.exceptions import DataError
-from entrywise.formats.cells import Cell, ScoredCells
+from entrywise.formats.cells import Cell, ScoredCells, Usage
 from entrywise.formats.prices import quotes
 from entrywise.formats.source import Source, Wanted
-from entrywise.tables import number, read_entries, read_table, whole
+from entrywise.tables import Table, number, read_entries, read_table, whole
 
 FAILED = "failed"
 LONG = ("row", "col", "value", "repeat", "input_tokens", "output_tokens", "seconds", "cost")
@@ -40,7 +40,27 @@ def read(source: Source, wanted: Wanted) -> ScoredCells:
                 f"line {table.lines[k]}: value must be a number or failed and repeat a count, got {value!r}, {repeat!r}"
             )
         found.append(Cell(row, col, y, times))
-    return ScoredCells(tuple(found), source.path)
+    beside = [_numbers(table, name) for name in LONG[4:]]
+    each = zip(found, *beside, strict=True)
+    cells = tuple(
+        cell._replace(usage=Usage(tokens_in, tokens_out, seconds), cost=cost)
+        for cell, tokens_in, tokens_out, seconds, cost in each
+    )
+    return ScoredCells(cells, source.path)
+
+
+def _numbers(table: Table, name: str) -> list[float | None]:
+    """Return what a column says of every cell: a number, or None where it is empty or there is no such column."""
+    column = table.column(name)
+    if column is None:
+        return [None] * len(table.lines)
+    found = [number(text) for text in column.cells]
+    bad = next((k for k, text in enumerate(column.cells) if text and found[k] is None), None)
+    if bad is not None:
+        raise table.error(
+            f"line {table.lines[bad]}: {name} must be a number, got {column.cells[bad]!r}"
+        )
+    return found
 
 
 def write_long(cells: ScoredCells) -> str:

@@ -68,7 +68,7 @@ class Tools:
         return [plain(one) for one in found]
 
     def status(self, study: str) -> dict[str, Any]:
-        """Say where a study stands: state, questions open and out, money spent, reserved and left, and one sentence."""
+        """Say where a study stands: state, questions open and out, money spent, held and left, and one sentence."""
         return plain(self._open(study).status())  # type: ignore[no-any-return]
 
     def ask(

@@ -78,10 +78,10 @@ def _lower(A, x, times):
 
 
 @njit(cache=True, nogil=True)
-def _terms(C, M, v, inverse, fixed, x, h, w):
+def _terms(C, M, v, inverse, lost, x, h, w):
     """Fill in x = C v and w = C M x and return c, so that buying a cell of design v turns P = C M C into P'.
 
-    ``P' = P - (x w' + w x') / d + c x x'`` with ``inverse`` = 1 / d; M loses v v' unless it is `fixed`. h : (q,) to work in.
+    ``P' = P - (x w' + w x') / d + c x x'`` with ``inverse`` = 1 / d; M loses `lost` times v v'. h : (q,) to work in.
     """
     _times(C, v, x)
     _times(M, x, h)
@@ -90,7 +90,7 @@ def _terms(C, M, v, inverse, fixed, x, h, w):
     for a in range(len(x)):
         square += h[a] * x[a] * inverse**2
         keep -= x[a] * v[a] * inverse
-    return square if fixed else square - keep**2
+    return square - lost * keep**2
 
 
 @njit(cache=True, nogil=True)
@@ -138,10 +138,11 @@ def _look(u, Cu, Pu, V, Cv, Pv, short, X, row_gain, row_var, col_gain, col_var, 
 
 
 @njit(cache=True, nogil=True)
-def _best(short, price, row_gain, row_var, col_gain, col_var, s2, left, rate):
+def _best(short, price, row_gain, row_var, col_gain, col_var, noise, left, rate):
     """Return (gain per price, place) of the best affordable candidate; place -1 if there is none."""
     for t in range(len(short)):
-        rate[t] = (row_gain[t] + col_gain[t]) / ((s2 + row_var[t] + col_var[t]) * price[t])
+        spread = noise[t] + row_var[t] + col_var[t]
+        rate[t] = (row_gain[t] + col_gain[t]) / (spread * price[t])
     best, at = 0.0, -1
     for t in range(len(short)):
         if rate[t] > best and short[t] >= 0 and price[t] <= left:
@@ -150,12 +151,15 @@ def _best(short, price, row_gain, row_var, col_gain, col_var, s2, left, rate):
 
 
 @njit(cache=True, nogil=True)
-def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slack):
+def buy_greedily(
+    U, V, Cu, Cv, M, N, noise, weight, short, price, money, most, by_sum, slack
+):  # fmt: skip
     """Pick cells by largest fall of variance per price until `money` or `most` is used up.
 
     U, V : (m, q), (n, q) designs, last coordinate one. Packed, changed in place: Cu, Cv covariances, M, N sums over open
     cells of v v' and u u'; with `by_sum` M is the outer square of a sum, and stays.
-    short : (m, L) candidate columns, -1 where none; changed in place. price : (m, L).
+    short : (m, L) candidate columns, -1 where none; changed in place. Of each, (m, L): price, noise of its answer, weight
+    with which the cell counts in M and N.
     slack : in a pass rows buy down to (1 - slack) of the best rate that any row may have; 0 is the plain greedy rule.
     Returns rows and columns in the order in which they were picked.
     """
@@ -181,7 +185,7 @@ def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slac
                 U[i], Cu[i], Pu, V, Cv, Pv, short[i], X, row_gain, row_var, col_gain, col_var, form
             )
             best[i], at = _best(
-                short[i], price[i], row_gain, row_var, col_gain, col_var, s2, money, rate
+                short[i], price[i], row_gain, row_var, col_gain, col_var, noise[i], money, rate
             )
             while at >= 0 and best[i] >= level and count < most:
                 j = short[i, at]
@@ -189,9 +193,10 @@ def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slac
                 rows[count], cols[count] = i, j
                 count += 1
                 short[i, at] = -1
-                inverse = 1.0 / (s2 + row_var[at] + col_var[at])
+                inverse = 1.0 / (noise[i, at] + row_var[at] + col_var[at])
+                lost = weight[i, at]
                 # the row, d the variance of the answer: Cu <- Cu - x x' / d, and its other candidates by rank-one terms
-                square = _terms(Cu[i], M[i], V[j], inverse, by_sum, x, h, w)
+                square = _terms(Cu[i], M[i], V[j], inverse, 0.0 if by_sum else lost, x, h, w)
                 y[:] = 0.0
                 z[:] = 0.0
                 for a in range(q):
@@ -205,18 +210,18 @@ def buy_greedily(U, V, Cu, Cv, M, N, s2, short, price, money, most, by_sum, slac
                     row_var[t] = max(row_var[t] - y[t] * y[t] * inverse, 0.0)
                 _lower(Cu[i], x, inverse)
                 if not by_sum:
-                    _lower(M[i], V[j], 1.0)
+                    _lower(M[i], V[j], lost)
                 # the column, for rows that are visited later: the same terms, on Pv
-                square = _terms(Cv[j], N[j], U[i], inverse, False, x, h, w)
+                square = _terms(Cv[j], N[j], U[i], inverse, lost, x, h, w)
                 s = 0
                 for a in range(q):
                     for b in range(a, q):
                         Pv[j, s] += x[a] * x[b] * square - inverse * (x[a] * w[b] + w[a] * x[b])
                         s += 1
                 _lower(Cv[j], x, inverse)
-                _lower(N[j], U[i], 1.0)
+                _lower(N[j], U[i], lost)
                 best[i], at = _best(
-                    short[i], price[i], row_gain, row_var, col_gain, col_var, s2, money, rate
+                    short[i], price[i], row_gain, row_var, col_gain, col_var, noise[i], money, rate
                 )
         top = best.max()
         if top == 0.0:

@@ -10,6 +10,11 @@ other open cells of row i and of column j by
 
 For the row means instead of the cells, :math:`M_i` is the outer square of :math:`\sum \tilde v_{j'}`. Both the gain
 and the variance are bilinear in features of the row and of the column, so a block of cells is two matrix products.
+
+**Yes/no answers.** The factors give logits; with :math:`w_{ij}` the mean slope of the logistic function there, an answer
+says as much of its logit as a measurement with noise variance :math:`1/w_{ij}`, and an error of the logit is
+:math:`w_{ij}` times as large in the probability. So :math:`\sigma^2` is :math:`1/w_{ij}`, and the sums
+:math:`M_i` and :math:`N_j` weigh every cell by :math:`w_{ij}^2`: what falls is the variance of probabilities.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from entrywise.exceptions import ParameterError
 from entrywise.linalg import small
 from entrywise.linalg.variational import one_blas_thread
 from entrywise.results import LowRank
+from entrywise.results.levels import logistic_slope
 from entrywise.results.posterior import (
     col_features,
     design,
@@ -41,6 +47,25 @@ SLACK = 0.1  # in a pass rows buy down to nine tenths of the best rate, so that 
 CANDIDATES = 16  # of every row, beside twice the average need
 
 
+@dataclass(frozen=True, eq=False)
+class Logits:
+    """What yes/no answers are: the parts of their logits beside the factors, and how far the two answers are apart."""
+
+    row: Array  # (m,) offsets, that of the matrix included
+    col: Array  # (n,)
+    span: float
+
+    @classmethod
+    def of(cls, fit: LowRank) -> Logits | None:
+        """Return those of a fit of yes/no answers; None for any other."""
+        if fit.answers is None or not fit.is_binary:
+            return None
+        m, n = fit.shape
+        row = np.zeros(m) if fit.row_offset is None else fit.row_offset
+        col = np.zeros(n) if fit.col_offset is None else fit.col_offset
+        return cls(row + fit.offset, col, float(np.ptp(fit.answers.values)))
+
+
 @dataclass
 class Gains:
     """Everything that scoring needs; :meth:`pick` changes the covariances in place.
@@ -56,31 +81,82 @@ class Gains:
     N: Array  # (n, p)
     s2: float
     by_sum: bool
+    logits: Logits | None = None
 
     @classmethod
     def of(cls, fit: LowRank, rows: Indices, cols: Indices, by_sum: bool = False) -> Gains:
         """Return the state of a fit of :func:`~entrywise.passive.low_rank`; (rows, cols) are no longer open."""
         if fit.posterior is None or fit.posterior.is_point:
             raise ParameterError("gains need a posterior with covariances; fit with low_rank")
-        (m, n), posterior = fit.shape, fit.posterior
+        posterior = fit.posterior
+        U, V = design(fit.left), design(fit.right)
+        scale = float(np.mean(np.einsum("iaa->i", posterior.rows.cov))) if len(U) else 1.0
+        p = U.shape[1] * (U.shape[1] + 1) // 2
+        found = cls(
+            U,
+            V,
+            Cu=packed(posterior.rows.cov),
+            Cv=packed(posterior.cols.cov),
+            M=np.zeros((len(U), p)),
+            N=np.zeros((len(V), p)),
+            s2=max(posterior.answer_variance, NOISELESS * max(scale, SMALLEST)),
+            by_sum=by_sum,
+            logits=Logits.of(fit),
+        )
+        if found.logits is None:
+            found._count_alike(rows, cols)
+        else:
+            found._count_by_slope(rows, cols)
+        return found
+
+    def _count_alike(self, rows: Indices, cols: Indices) -> None:
+        """Set the sums over open cells, all cells but the listed ones, each counted once."""
+        U, V = self.U, self.V
+        m, n = len(U), len(V)
         if small.is_small(m, n):
             packed_sums = small.packed_sums
         else:
             from entrywise.linalg._jit_gain import packed_sums
-        U, V = design(fit.left), design(fit.right)
         a, b = np.triu_indices(U.shape[1])
-        if by_sum:
+        if self.by_sum:
             bought = np.stack([np.bincount(rows, v[cols], m) for v in V.T], axis=1)
             s = V.sum(axis=0) - bought
-            M = s[:, a] * s[:, b]
+            self.M = s[:, a] * s[:, b]
         else:
-            M = (V.T @ V)[a, b] - packed_sums(rows, cols, V, m)
-        N = (U.T @ U)[a, b] - packed_sums(cols, rows, U, n)
-        scale = float(np.mean(np.einsum("iaa->i", posterior.rows.cov))) if m else 1.0
-        s2 = max(posterior.answer_variance, NOISELESS * max(scale, SMALLEST))
-        return cls(
-            U, V, Cu=packed(posterior.rows.cov), Cv=packed(posterior.cols.cov), M=M, N=N, s2=s2, by_sum=by_sum
-        )  # fmt: skip
+            self.M = (V.T @ V)[a, b] - packed_sums(rows, cols, V, m)
+        self.N = (U.T @ U)[a, b] - packed_sums(cols, rows, U, n)
+
+    def _count_by_slope(self, rows: Indices, cols: Indices) -> None:
+        """Set the sums over open cells, each weighted by the squared slope from its logit to its answer."""
+        a, b = np.triu_indices(self.U.shape[1])
+        UU, VV = self.U[:, a] * self.U[:, b], self.V[:, a] * self.V[:, b]
+        order = np.argsort(rows, kind="stable")
+        rows, cols = rows[order], cols[order]
+        left, right = self._variance_halves()
+        for part in self._row_blocks():
+            slope = self._slopes(part, left[part] @ right)
+            low, high = np.searchsorted(rows, (part[0], part[-1] + 1))
+            slope[rows[low:high] - part[0], cols[low:high]] = 0.0
+            if self.by_sum:
+                s = slope @ self.V
+                self.M[part] = s[:, a] * s[:, b]
+            slope **= 2
+            if not self.by_sum:
+                self.M[part] = slope @ VV
+            self.N += slope.T @ UU[part]
+
+    def _slopes(self, rows: Indices, variance: Array) -> Array:
+        """Return how much an answer moves with its logit, for whole rows whose logits have these variances."""
+        logits = self.logits
+        assert logits is not None
+        mean = self.U[rows, :-1] @ self.V[:, :-1].T + logits.row[rows][:, None] + logits.col
+        return np.asarray(logits.span * logistic_slope(mean, variance))
+
+    def _noise(self, rows: Indices, variance: Array) -> float | Array:
+        """Return the variance of an answer about what the factors give, for whole rows."""
+        if self.logits is None:
+            return self.s2
+        return np.asarray(self.logits.span / self._slopes(rows, variance))
 
     def take(self, rows: Indices, cols: Indices) -> None:
         """Let the covariances learn of cells whose answers are still out: a variance needs no value."""
@@ -91,9 +167,23 @@ class Gains:
             Cu, Cv = unpacked(self.Cu[i : i + 1], q)[0], unpacked(self.Cv[j : j + 1], q)[0]
             x, z = Cu @ v, Cv @ u
             shared = float(np.sum(Cu[:-1, :-1] * Cv[:-1, :-1]))
-            d = self.s2 + float(v @ x) + float(u @ z) + shared
+            variance = float(v @ x) + float(u @ z) + shared
+            d = self._noise_at(i, j, variance) + variance
             self.Cu[i] -= x[a] * x[b] / d
             self.Cv[j] -= z[a] * z[b] / d
+
+    def _noise_at(self, i: int, j: int, variance: float) -> float:
+        """Return the variance of one answer about what the factors give."""
+        logits = self.logits
+        if logits is None:
+            return self.s2
+        mean = self.U[i, :-1] @ self.V[j, :-1] + logits.row[i] + logits.col[j]
+        return 1.0 / float(logistic_slope(mean, np.float64(variance)))
+
+    def _variance_halves(self) -> tuple[Array, Array]:
+        """Return (c, d): the variances of all cells, or of their logits, are ``c @ d``."""
+        right = np.ascontiguousarray(col_features(self.V, self.Cv).T)
+        return row_features(self.U, self.Cu), right
 
     def _features(self) -> tuple[Array, Array, Array, Array]:
         """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
@@ -106,22 +196,25 @@ class Gains:
         return (
             np.hstack([Pu, squares(self.U)]),
             np.ascontiguousarray(np.hstack([squares(self.V), Pv]).T),
-            row_features(self.U, self.Cu),
-            np.ascontiguousarray(col_features(self.V, self.Cv).T),
+            *self._variance_halves(),
         )
 
     def blocks(self) -> Iterator[tuple[Indices, Array, Array]]:
-        """Yield (rows, gains, variances) for blocks of rows; both of shape (len(rows), n)."""
+        """Yield (rows, gains, variances of the expected answers) for blocks of rows; both of shape (len(rows), n)."""
         gain_left, gain_right, var_left, var_right = self._features()
         for rows in self._row_blocks():
             variance = var_left[rows] @ var_right
-            yield rows, (gain_left[rows] @ gain_right) / (self.s2 + variance), variance
+            gain = (gain_left[rows] @ gain_right) / (self._noise(rows, variance) + variance)
+            if self.logits is not None:
+                variance *= self._slopes(rows, variance) ** 2
+            yield rows, gain, variance
 
     def halves(self) -> tuple[Array, Array]:
         """Return what every cell would take away of the variance of its row, and of its column, both (m, n)."""
         gain_left, gain_right, var_left, var_right = self._features()
         p = self.Cu.shape[1]
-        spread = self.s2 + var_left @ var_right
+        variance = var_left @ var_right
+        spread = self._noise(np.arange(len(self.U)), variance) + variance
         by_row = gain_left[:, :p] @ gain_right[:p] / spread
         return by_row, gain_left[:, p:] @ gain_right[p:] / spread
 
@@ -133,21 +226,24 @@ class Gains:
         C, S = (self.Cv, self.N) if axis else (self.Cu, self.M)
         return np.asarray((C * S * twice).sum(axis=1))
 
-    def _orders(self) -> Iterator[tuple[Indices, NDArray[np.float32]]]:
-        """Yield (rows, gains in single precision and a unit of their own): an order, not a value; the array is used again."""
+    def _orders(self) -> Iterator[tuple[Indices, NDArray[np.float32], float | Array]]:
+        """Yield (rows, gains in single precision, noise of answers); the array is used again.
+
+        Gains are in a unit of their own: an order, not a value.
+        """
         gain_left, gain_right, var_left, var_right = self._features()
         gain_left, gain_right, _ = _single(gain_left, gain_right)
         var_left, var_right, unit = _single(var_left, var_right)
-        s2 = np.float32(self.s2 / unit)
         gain = variance = np.empty((0, 0), np.float32)
         for rows in self._row_blocks():
             if len(gain) != len(rows):
                 gain, variance = np.empty((2, len(rows), len(self.V)), np.float32)
             np.matmul(var_left[rows], var_right, out=variance)
             np.matmul(gain_left[rows], gain_right, out=gain)
-            variance += s2
+            noise = self._noise(rows, unit * variance)
+            variance += np.asarray(noise / unit, np.float32)
             gain /= variance
-            yield rows, gain
+            yield rows, gain, noise
 
     def _row_blocks(self) -> list[Indices]:
         step = max(1, BLOCK // len(self.V))
@@ -179,16 +275,21 @@ class Gains:
         need = most / m * max(1.0, n / m)
         length = int(min(n, CANDIDATES + 2 * np.ceil(need)))
         short, prices = np.empty((m, length), np.int32), np.ones((m, length))
+        noises, weights = np.empty((m, length)), np.ones((m, length))
         with one_blas_thread():
-            for rows, rate in self._orders():
+            for rows, rate, noise in self._orders():
                 cost = price(rows)
                 rate /= cost
                 rate[~is_open(rows) | (cost > money)] = -1.0
                 top = _largest(rate, length)
                 short[rows] = np.where(np.take_along_axis(rate, top, axis=1) > 0, top, -1)
-                prices[rows] = np.take_along_axis(np.broadcast_to(cost, rate.shape), top, axis=1)
+                for found, every in ((prices, cost), (noises, noise)):
+                    whole = np.broadcast_to(every, rate.shape)
+                    found[rows] = np.take_along_axis(whole, top, axis=1)
+        if self.logits is not None:
+            weights = (self.logits.span / noises) ** 2
         return buy_greedily(
-            self.U, self.V, self.Cu, self.Cv, self.M, self.N, self.s2,
+            self.U, self.V, self.Cu, self.Cv, self.M, self.N, noises, weights,
             short, prices, money, most, self.by_sum, slack,
         )  # fmt: skip
 

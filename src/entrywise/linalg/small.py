@@ -129,7 +129,8 @@ def buy_greedily(
     Cv: Array,
     M: Array,
     N: Array,
-    s2: float,
+    noise: Array,
+    weight: Array,
     short: NDArray[np.int32],
     price: Array,
     money: float,
@@ -139,7 +140,7 @@ def buy_greedily(
 ) -> tuple[Indices, Indices]:
     """Pick cells by largest fall of variance per price, as the compiled greedy purchase does; see there."""
     full = [_unpacked(x, U.shape[1]) for x in (Cu, Cv, M, N)]
-    state = _Purchase(U, V, full[0], full[1], full[2], full[3], s2, by_sum)
+    state = _Purchase(U, V, full[0], full[1], full[2], full[3], by_sum)
     picked: list[tuple[int, int]] = []
     best = np.full(len(U), np.inf)
     level = np.inf
@@ -147,7 +148,7 @@ def buy_greedily(
         for i in range(len(U)):
             if best[i] < level or best[i] == 0.0:
                 continue
-            look = _Look(state, i, short[i])
+            look = _Look(state, i, short[i], noise[i], weight[i])
             best[i], at = look.best(price[i], money)
             while at >= 0 and best[i] >= level and len(picked) < most:
                 money -= price[i, at] * (1.0 - 1e-12)
@@ -169,19 +170,27 @@ class _Purchase:
     """Covariances and sums over open cells of all lines, in full: (m, q, q) and (n, q, q)."""
 
     def __init__(
-        self, U: Array, V: Array, Cu: Array, Cv: Array, M: Array, N: Array, s2: float, by_sum: bool
+        self, U: Array, V: Array, Cu: Array, Cv: Array, M: Array, N: Array, by_sum: bool
     ) -> None:
         self.U, self.V = U, V
         self.Cu, self.Cv, self.M, self.N = Cu, Cv, M, N
         self.Pv = Cv @ N @ Cv
-        self.s2, self.by_sum = s2, by_sum
+        self.by_sum = by_sum
 
 
 class _Look:
     """What the candidates of one row promise; a purchase changes them by rank-one terms."""
 
-    def __init__(self, state: _Purchase, i: int, short: NDArray[np.int32]) -> None:
+    def __init__(
+        self,
+        state: _Purchase,
+        i: int,
+        short: NDArray[np.int32],
+        noise: Array,
+        weight: Array,
+    ) -> None:
         self.state, self.i, self.short = state, i, short
+        self.noise, self.weight = noise, weight
         J = np.maximum(short, 0)
         u, Cu = state.U[i], state.Cu[i]
         Cv = state.Cv[J]  # (L, q, q)
@@ -194,7 +203,7 @@ class _Look:
 
     def best(self, price: Array, money: float) -> tuple[float, int]:
         """Return (gain per price, place) of the best affordable candidate; place -1 if there is none."""
-        spread = self.state.s2 + self.row_var + self.col_var
+        spread = self.noise + self.row_var + self.col_var
         rate = (self.row_gain + self.col_gain) / (spread * price)
         rate[(self.short < 0) | (price > money)] = 0.0
         at = int(rate.argmax())
@@ -205,28 +214,31 @@ class _Look:
         state, i, j = self.state, self.i, int(self.short[at])
         self.short[at] = -1
         u, v = state.U[i].copy(), state.V[j].copy()
-        inverse = 1.0 / (state.s2 + self.row_var[at] + self.col_var[at])
-        x, w, square = _terms(state.Cu[i], state.M[i], v, inverse, state.by_sum)
+        inverse = 1.0 / (self.noise[at] + self.row_var[at] + self.col_var[at])
+        lost = float(self.weight[at])
+        x, w, square = _terms(state.Cu[i], state.M[i], v, inverse, 0.0 if state.by_sum else lost)
         y, z = self.X @ x, self.X @ w
         self.row_gain = np.maximum(self.row_gain + y * (square * y - 2.0 * inverse * z), 0.0)
         self.row_var = np.maximum(self.row_var - y * y * inverse, 0.0)
         state.Cu[i] -= inverse * np.outer(x, x)
         if not state.by_sum:
-            state.M[i] -= np.outer(v, v)
-        x, w, square = _terms(state.Cv[j], state.N[j], u, inverse, False)
+            state.M[i] -= lost * np.outer(v, v)
+        x, w, square = _terms(state.Cv[j], state.N[j], u, inverse, lost)
         cross = np.outer(x, w)
         state.Pv[j] += square * np.outer(x, x) - inverse * (cross + cross.T)
         state.Cv[j] -= inverse * np.outer(x, x)
-        state.N[j] -= np.outer(u, u)
+        state.N[j] -= lost * np.outer(u, u)
 
 
-def _terms(C: Array, M: Array, v: Array, inverse: float, fixed: bool) -> tuple[Array, Array, float]:
-    """Return x = C v, w = C M x and c: a purchase of design v turns P = C M C into P - (x w' + w x') / d + c x x'."""
+def _terms(C: Array, M: Array, v: Array, inverse: float, lost: float) -> tuple[Array, Array, float]:
+    """Return x = C v, w = C M x and c: a purchase of design v turns P = C M C into P - (x w' + w x') / d + c x x'.
+
+    M loses `lost` times v v'.
+    """
     x = C @ v
     h = M @ x
     square = float(h @ x) * inverse**2
-    if not fixed:
-        square -= (1.0 - float(x @ v) * inverse) ** 2
+    square -= lost * (1.0 - float(x @ v) * inverse) ** 2
     return x, C @ h, square
 
 

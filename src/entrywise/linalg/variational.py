@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from entrywise.linalg import small
 from entrywise.linalg.line_features import LineFeatures
+from entrywise.linalg.wide_features import WideFeatures
+from entrywise.results.features import is_wide
 from entrywise.types import Array, Indices
 
 SMALLEST = 1e-300  # below any variance: keeps quotients of zeros finite
@@ -49,7 +51,7 @@ class Side:
     times: Array = field(
         default_factory=lambda: np.zeros(0)
     )  # (m,) lines each one stands for, or empty: one each
-    features: LineFeatures | None = None
+    features: LineFeatures | WideFeatures | None = None
 
     @classmethod
     def pair(
@@ -129,10 +131,11 @@ class Side:
         if self.features is not None:
             self.features.weights = self.features.weights[:, places]
 
-    def describe(self, values: Array) -> None:
+    def describe(self, values: Any) -> None:
         """Let features of the lines, shape (m, d), say what each looks like before anything of it is known."""
         times = self.times if len(self.times) else np.ones(self.size)
-        self.features = LineFeatures(values, np.where(self.counts > 0, times, 0.0))
+        kind = WideFeatures if is_wide(values) else LineFeatures
+        self.features = kind(values, np.where(self.counts > 0, times, 0.0))
 
     def cold_mean(self) -> Array:
         """Return the mean of the lines, features apart, weighted by their observations."""
@@ -418,7 +421,7 @@ def _solve_small(
     )  # fmt: skip
 
 
-def move_to_prior_means(side: Side, features: LineFeatures, P0: Array) -> float:
+def move_to_prior_means(side: Side, features: LineFeatures | WideFeatures, P0: Array) -> float:
     """Add to the means of `side`, solved with priors at zero, what the lines' own prior means p bring.
 
     That is :math:`\\delta = C P_0 p`. Return by how much the sum of expected weighted squares changes, of the lines that have

@@ -5,8 +5,9 @@ from entrywise.online.doubling import Doubling
 from entrywise.online.factorization import OnlineFactorization
 from entrywise.online.goldman_warmuth import GoldmanWarmuth
 from entrywise.online.hazan import HazanKaleShalevShwartz
+from entrywise.online.kernel_perceptron import KernelPerceptron
 from entrywise.online.majority import Majority, auto
-from entrywise.online.perceptron import KernelPerceptron
+from entrywise.online.randomized_rounding import RandomizedRounding
 from entrywise.online.row_column import RowColumnMajority
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow
@@ -20,6 +21,7 @@ __all__ = [
     "Majority",
     "MatrixWinnow",
     "OnlineFactorization",
+    "RandomizedRounding",
     "RowColumnMajority",
     "SymmetricWinnow",
     "auto",

@@ -71,8 +71,9 @@ class GoldmanWarmuth(Learner):
 
     References
     ----------
-    .. [GW93] Goldman, Warmuth, *Learning binary relations using weighted majority voting*, COLT 1993. The bound,
-       :func:`entrywise.bounds.binary.goldman_warmuth_bound`, is for noiseless row types.
+    .. [GW93] Goldman, Warmuth, *Learning binary relations using weighted majority voting*, COLT 1993. Their bound,
+       :func:`entrywise.bounds.binary.goldman_warmuth_bound`, is for another rule: weights there also rise where rows agree, by
+       a parameter tuned to the number of noiseless row types. It is not claimed for this one.
 
     Examples
     --------

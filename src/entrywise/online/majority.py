@@ -121,12 +121,16 @@ class Majority(Learner):
 
     @property
     def report(self) -> dict[str, Any]:
-        """Mistakes so far, of every expert too, and the bound."""
+        """Mistakes so far, of every expert too, how many more than the best of them, and the bound."""
         experts = zip(self.experts, self.losses, strict=True)
         each = {f"mistakes of {_name(e)}": int(k) for e, k in experts}
         bound = self.bound()
         told = {"bound": bound, "bound is vacuous": bound >= self.trials}
-        return super().report | each | told
+        best = {
+            "best learner": _name(self.best),
+            "regret": self.mistakes - int(self.losses.min()),
+        }
+        return super().report | each | best | told
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return (plain values, arrays) from which this state is made again."""

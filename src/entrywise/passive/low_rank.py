@@ -19,6 +19,7 @@ from entrywise.linalg.blocks import BlockBayes, Blocks, HeldOut
 from entrywise.linalg.variational import EmpiricalBayes, Side, one_blas_thread
 from entrywise.observations import Observations
 from entrywise.results import Features, Levels, Lines, LowRank, Posterior
+from entrywise.results.low_rank import log_counts
 from entrywise.types import Array, Seed, generator
 
 FLOOR = (
@@ -30,6 +31,7 @@ GROWN_AT_ONCE = 12  # components looked for in one spectrum of the residuals
 GROWING_SWEEPS = 5  # sweeps after each growth
 ROUND_OFF = 1e-7  # singular values below it are round-off of noiseless data, not structure
 NOTHING = 1e-3  # a component varying by less than this share of the noise is left out if the evidence agrees
+REPEATS = 10  # measurements beyond the first of their entry from which the noise is told
 LONGER = 2  # sweeps of a yes/no fit for each of the others': 32 to 60 as a rule, 113 at worst
 LITTLE = 0.05  # as is the weakest one, below this share
 
@@ -41,7 +43,7 @@ def low_rank(
     max_rank: int = 30,
     start: LowRank | None = None,
     row_weights: Array | None = None,
-    likelihood: Literal["gaussian", "binary"] = "gaussian",
+    likelihood: Literal["gaussian", "binary", "counts"] = "gaussian",
     row_features: Any = None,
     col_features: Any = None,
     rng: Seed = 0,
@@ -65,8 +67,8 @@ def low_rank(
     ----------
     observations : Observations
         Entries may be listed more than once (``duplicates="keep"``). ``noise`` is the instrument's standard
-        deviation :math:`s_{ij}`, one for all or one each; None when unknown, and then :math:`t^2` is
-        noise and lack of fit together.
+        deviation :math:`s_{ij}`, one for all or one each. None when unknown: then entries listed more than once tell
+        it, and without these :math:`t^2` is noise and lack of fit together.
     rank : int, optional
         Components besides the biases, 0..min(m, n). None: components are added, up to `max_rank`, whose singular value
         in the residuals exceeds the largest after their signs are drawn anew, as long as the evidence (its
@@ -76,10 +78,11 @@ def low_rank(
         more entries, two or three sweeps are then enough.
     row_weights : ndarray of shape (m,), optional
         How many rows alike each row stands for, above 0; one each by default.
-    likelihood : {"gaussian", "binary"}
+    likelihood : {"gaussian", "binary", "counts"}
         ``binary``: answers have two values and :math:`\mu + b_i + c_j + u_i^\top v_j` is the logit of the higher one,
         fitted by a Gaussian of least Kullback-Leibler divergence: sweeps on pseudo-answers, each with its own noise. Every
         line's own covariance is used (`exact`), up to a million answers and without features; averages beyond.
+        ``counts``: log1p of the answers is fitted; entries and intervals are counts again.
     row_features, col_features : frame, array or sparse matrix, optional
         Features of the lines, by label or in order, or an (m, m) similarity of the rows; see
         :class:`~entrywise.results.Features`. A line's prior mean is then :math:`m_U + W^\top f_i`, W learned with one
@@ -124,8 +127,12 @@ def low_rank(
     _check(observations, rank, max_rank, start, max_sweeps, tol)
     if start is not None:
         draws = np.random.default_rng(draws.integers(2**63))
+    if likelihood == "counts":
+        observations = _logarithms(observations)
     values = None
     fit: EmpiricalBayes
+    if likelihood == "gaussian" and observations.noise is None:
+        observations = _with_noise_of_repeats(observations)
     if likelihood == "binary":
         values = two_values(observations.values)
         fit, offset, scale = _prepare_binary(observations, values)
@@ -156,6 +163,10 @@ def low_rank(
         )
     found = _result(fit, observations, offset, scale, strengths, sweeps)
     found = replace(found, row_features=coded[0], col_features=coded[1])
+    if likelihood == "counts":
+        evidence = found.report["evidence"] - float(observations.values.sum())  # of the counts
+        report = {**found.report, "likelihood": "counts, as log1p", "evidence": evidence}
+        return replace(found, logarithm=True, bounds=(0.0, np.inf), report=report)
     return found if values is None else _as_answers(found, values, fit.exact)
 
 
@@ -306,6 +317,13 @@ def _prune(fit: EmpiricalBayes) -> None:
             return
 
 
+def _logarithms(seen: Observations) -> Observations:
+    """Return log1p of counts, with their noise on that scale."""
+    values = log_counts(seen.values)
+    noise = None if seen.noise is None else seen.noise_array() / (1.0 + seen.values)
+    return replace(seen, values=values, noise=noise)
+
+
 def two_values(values: Array) -> Array:
     """Return the two values of yes/no answers, the lower first; 0 and 1 where there is but one of them."""
     found = np.unique(values)
@@ -322,6 +340,19 @@ def _prepare_binary(seen: Observations, values: Array) -> tuple[BinaryBayes, flo
     yes = (seen.values == values[1]).astype(np.float64)
     fit = BinaryBayes.of_answers(seen.rows, seen.cols, yes, seen.shape)
     return fit, fit.offset, 1.0
+
+
+def _with_noise_of_repeats(seen: Observations) -> Observations:
+    """Return the observations with the noise that entries listed more than once show, where these are enough."""
+    _, cell, count = np.unique(
+        seen.rows * seen.shape[1] + seen.cols, return_inverse=True, return_counts=True
+    )
+    degrees = len(seen) - len(count)
+    if degrees < REPEATS:
+        return seen
+    mean = np.bincount(cell, seen.values) / count
+    squares = float(np.sum((seen.values - mean[cell]) ** 2))
+    return replace(seen, noise=float(np.sqrt(squares / degrees)))
 
 
 def _described(
@@ -459,6 +490,7 @@ def _result(
         cols=_lines(fit.cols, unit),
         noise_variance=instrument,
         lack_variance=t2 if known else 0.0,
+        noise_told=known,
     )
     report = {
         "method": "low-rank",

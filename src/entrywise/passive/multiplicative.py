@@ -53,6 +53,10 @@ class RankOne(LowRank):
         lie beyond 1e-100..1e100; NaN when neither can be had.
     degrees : float
         Degrees of freedom of `sigma`, infinite when it is known; 0 when there are none left.
+    growth, at : float
+        The noise of an entry A is ``sigma * |A / at| ** growth``: 0 of one size, 1/2 of counts, 1 proportional.
+    multiplicative : bool
+        Noise is that of the logarithms (``growth`` is 1), and intervals are symmetric there.
 
     Examples
     --------
@@ -72,11 +76,19 @@ class RankOne(LowRank):
     precision: Array = field(default_factory=lambda: np.zeros(0))
     sigma: float = np.nan
     degrees: float = 0.0
+    growth: float = 0.0
+    at: float = 1.0
+    multiplicative: bool = False
 
     def __post_init__(self) -> None:
         if not len(self.row_component):
             object.__setattr__(self, "row_component", np.zeros(self.shape[0], np.int64))
             object.__setattr__(self, "col_component", np.zeros(self.shape[1], np.int64))
+
+    @property
+    def interval_of(self) -> Literal["truth"]:
+        """The truth: that it has rank one is assumed, and what is left is noise."""
+        return "truth"
 
     @property
     def components(self) -> int:
@@ -102,7 +114,7 @@ class RankOne(LowRank):
 
     def scaled(self, unit: float) -> LowRank:
         """Return the matrix times `unit`, its noise with it; see :meth:`LowRank.scaled`."""
-        return replace(super().scaled(unit), sigma=self.sigma * unit)  # type: ignore[call-arg]
+        return replace(super().scaled(unit), sigma=self.sigma * unit, at=self.at * unit)  # type: ignore[call-arg]
 
     def __matmul__(self, x: ArrayLike) -> Array:
         """Return A x; NaN in rows that would need an undetermined entry."""
@@ -170,7 +182,8 @@ class RankOne(LowRank):
 
         .. math:: \hat A_{ij} \pm t \, \sigma \sqrt{\hat A_{ij}^2 R_{ij}\ [+\,1]}
 
-        with t from Student's law, :math:`R` the effective resistance between row i and column j. NaN where the
+        with t from Student's law, :math:`R` the effective resistance between row i and column j, and 1 replaced by the
+        noise of the entry where it grows with it; on the logarithms where noise is multiplicative. NaN where the
         known entries determine nothing, and everywhere when they leave no degree of freedom to tell the noise by (the
         report says so). `noise` is the standard deviation of the new measurement, that of the known entries when not
         given.
@@ -184,19 +197,32 @@ class RankOne(LowRank):
         unit = unit_of(self.sigma)
         sigma = self.sigma / unit
         variance = np.asarray(sigma**2 * self._spread(rows, cols))
-        if of == "answer" and noise is None:
-            typical = float(np.median(self.precision)) if len(self.precision) else 1.0
-            variance = variance + sigma**2 / typical
-        elif of == "answer":
-            variance = variance + (np.asarray(noise, np.float64) / unit) ** 2
+        A = self.entries(rows, cols)
+        if of == "answer":
+            variance = variance + self._of_answers(A, noise, unit)
         tail = 0.5 + level / 2
         if np.isinf(self.degrees):
             factor = norm.ppf(tail)
         else:
             factor = t.ppf(tail, max(self.degrees, 1.0))
-        A = self.entries(rows, cols)
         half = factor * unit * np.sqrt(variance)
-        return Interval(A - half, A + half)
+        if not self.multiplicative:
+            return Interval(A - half, A + half)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            times = np.exp(half / np.abs(A))
+        ends = np.sort([A / times, A * times], axis=0)
+        return Interval(ends[0], ends[1])
+
+    def _of_answers(self, A: Array, noise: ArrayLike | None, unit: float) -> Array:
+        """Return the noise variance of new measurements at entries A, in squares of `unit`."""
+        if noise is not None:
+            deviation = np.asarray(noise, np.float64)
+        elif self.growth:
+            deviation = self.sigma * np.abs(A / self.at) ** self.growth
+        else:
+            typical = float(np.median(self.precision)) if len(self.precision) else 1.0
+            deviation = np.asarray(self.sigma / np.sqrt(typical))
+        return np.asarray((deviation / unit) ** 2)
 
 
 def unit_of(size: float) -> float:
@@ -277,6 +303,7 @@ class MultiplicativeFit:
         self.precision = (np.maximum(noise, least) / self.unit) ** -2.0
         self.x, self.y = np.full(m, np.nan), np.full(n, np.nan)
         self.row_of, self.col_of = _none(), _none()
+        self.law, self.growth, self.multiplicative = "of one size", 0.0, False
         self.iterations = 0
         self.steps = 0
 
@@ -408,6 +435,9 @@ class MultiplicativeFit:
             precision=self.precision[used] / self.unit**2,
             sigma=float(sigma),
             degrees=np.inf if self.known_noise else degrees,
+            growth=self.growth,
+            at=self.scale,
+            multiplicative=self.multiplicative,
         )
         against = np.flatnonzero(used & (self.a * A < 0))
         noise = None
@@ -422,6 +452,7 @@ class MultiplicativeFit:
             "components": found.components,
             "degrees_of_freedom": int(degrees),
             "noise": noise,
+            "noise_law": "given" if self.known_noise else self.law,
             "contradicted": len(against),
             "contradicted_entries": _list(self.i[against], self.j[against]),
             "iterations": self.iterations,
@@ -437,6 +468,7 @@ class MultiplicativeFit:
             left=np.sqrt(self.power) * found.left,
             right=np.sqrt(self.power) * found.right,
             sigma=self.power * found.sigma,
+            at=self.power * found.at,
             certificates=certificates,
             report=report,
         )
@@ -446,7 +478,10 @@ class MultiplicativeFit:
         lines = len(np.unique(self.i[used])) + len(np.unique(self.j[used]))
         parts = len(np.unique(self.row_of[self.i[used]]))
         degrees = float(used.sum() - (lines - parts))
-        squares = float(np.sum(self.precision[used] * (self.a - A)[used] ** 2))
+        residual = (self.a - A)[used]
+        if self.multiplicative:
+            residual = np.log(np.abs(self.a[used] / A[used])) * A[used]
+        squares = float(np.sum(self.precision[used] * residual**2))
         return degrees, float(np.sqrt(squares / degrees)) if degrees > 0 else np.nan
 
     def _why_interval(self, sigma: float, degrees: int) -> str:
@@ -454,7 +489,7 @@ class MultiplicativeFit:
             return "none: the known entries form a tree, none is left to tell the noise by; observe one more, or give noise="
         told = "the noise given"
         if not self.known_noise:
-            told = f"noise told by {degrees} degrees of freedom"
+            told = f"noise {self.law}, told by {degrees} degrees of freedom"
         return f"from effective resistances and {told}"
 
     def _apart(self) -> dict[str, Any]:
@@ -474,16 +509,19 @@ class MultiplicativeFit:
         unit = "noise units" if self.known_noise else "the entries' units"
         per = self.power if self.known_noise else 1.0
         checked = ("signs agree along the tree of the largest entries",)
+        of_entries = found.sensitivity
+        if self.growth:  # the constant belongs to the entries, whatever their noise
+            of_entries = Sensitivity(found.seen_rows, found.seen_cols, *found._scaled)
         worst = Certificate(
             "minimax constant: largest Frobenius error for each unit of disturbance of these entries",
-            float(np.sqrt(found.sensitivity.worst(rtol=1e-3)[0])) * per,
+            float(np.sqrt(of_entries.worst(rtol=1e-3)[0])) * per,
             ("the matrix has rank one", f"disturbances are small, counted in {unit}"),
             () if np.all(self.a > 0) else checked,
         )
         if not found.sigma >= 0:
             return (worst,)
         error = float(found.sigma * np.sqrt(found.sensitivity.trace()))
-        how = "of the size given" if self.known_noise else "with one variance"
+        how = "of the size given" if self.known_noise else self.law
         expected = Certificate(
             "expected Frobenius error over the determined entries",
             error * self.power,

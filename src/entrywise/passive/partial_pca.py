@@ -2,7 +2,7 @@ r"""Principal components of samples of which only some attributes are seen.
 
 Every sample that shows two attributes tells something about their product. Averaging each product over
 the samples that show it gives the covariance without bias, whatever the mask, as long as the mask does
-not look at the values; its leading eigenvectors span the subspace. Only sums are kept: one pass,
+not look at the values and every pair is seen together; its leading eigenvectors span the subspace. Only sums are kept: one pass,
 r (r + 1) / 2 additions a sample, merged across machines by adding.
 """
 
@@ -50,7 +50,7 @@ def partial_pca(
         with the least expected squared distance, as the paper does.
     mask : {"pairwise", "bernoulli", "exactly", "replacement"}
         How attributes came to be seen. ``pairwise`` divides each product by how often its pair was seen
-        and is right under any mask that does not look at the values. The others divide by the chance
+        and is right under any mask that does not look at the values, for pairs that were seen together. The others divide by the chance
         of being seen: ``bernoulli`` is the paper's equation (4), each attribute on its own with
         probability p; ``exactly`` r attributes drawn without replacement; ``replacement`` r drawn with.
     per_sample : float or ndarray of shape (d,), optional
@@ -64,7 +64,8 @@ def partial_pca(
     weights : array-like of shape (n,), optional
         Each counts as that many repetitions of its sample.
     max_square : float, optional
-        Largest possible :math:`\|x\|^2`; with it and ``center=False`` the result carries Corollary 3 as certificate.
+        Largest possible :math:`\|x\|^2`; with it, ``center=False``, ``mask="bernoulli"`` with one number `per_sample`, and
+        ``repair="none"``, the result carries Corollary 3 as certificate. Its proof covers no other mask and no repair.
 
     Returns
     -------
@@ -74,6 +75,11 @@ def partial_pca(
 
     Notes
     -----
+    The default has less error than the unbiased estimate, and a bias: pairs never seen together count as 0, and the repair
+    moves the rest. On 60 samples that show 3 of 12 attributes the mean of the repaired covariances is a quarter too small off
+    the diagonal, without repair 6 % (the share of pairs never seen together); ``mask="exactly"`` with ``repair="none"`` has no
+    bias.
+
     With means the sum of products about the means is divided by
     :math:`N_{ij} (1 - 1/N_{ii} - 1/N_{jj} + N_{ij} / (N_{ii} N_{jj}))`, which makes it unbiased; on complete data that
     is n - 1 and the result is that of ordinary PCA. Equation (4) used on masks of exactly r attributes would
@@ -155,8 +161,14 @@ def from_sums(
             raise ParameterError(
                 f"max_square must bound every sample's sum of squares, got {max_square:g} where {sums.largest:g} was seen"
             )
-        certificates = (popca_certificate(d, k, seen, sums.samples, max_square),)
+        if _proved(mask, per_sample, repair):
+            certificates = (popca_certificate(d, k, seen, sums.samples, max_square),)
     return replace(found, certificates=certificates, report=report)
+
+
+def _proved(mask: Mask, per_sample: float | ArrayLike | None, repair: Repair) -> bool:
+    """Whether Corollary 3 covers an estimate: equation (4) as printed, every attribute seen with the same chance."""
+    return mask == "bernoulli" and np.ndim(per_sample or 0.0) == 0 and repair == "none"
 
 
 def covariance(

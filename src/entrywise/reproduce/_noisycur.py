@@ -45,8 +45,15 @@ class Contest:
         return {"column": self.column_noise, "entry": self.entry_noise}
 
     def prices(self, m: int, n: int = 0) -> Prices:
-        """Prices of a column, a row (for CUR+: as a column, but no better bargain than one) and an entry."""
-        return Prices(column=self.alpha * m, row=self.alpha * max(m, n))
+        """Prices of a column and an entry, and of a noisy row (for CUR+) where it is cheaper than its entries.
+
+        The authors' program prices a row like a column. On a tall matrix that is more than its n precise entries cost,
+        and a row is then bought as those.
+        """
+        line = self.alpha * max(m, n)
+        return (
+            Prices(column=self.alpha * m, row=line) if line < n else Prices(column=self.alpha * m)
+        )
 
     def budget(self, A: Array) -> float:
         """Money in all."""
@@ -149,11 +156,24 @@ def _code(c: Contest, A: Array, seed: int, d: int) -> Plan:
     )
 
 
-def _cur_plus(c: Contest, A: Array, seed: int, d: int) -> Plan:
-    half = d // 2
-    left = c.budget(A) - half * c.alpha * A.shape[0]
-    rows = max(1, min(half, A.shape[0] // 2, int(left / (c.alpha * max(A.shape)))))
-    return cur_plus(columns=half, rows=rows, rank=min(c.rank, half, rows), **_common(c, A, seed))
+def _cur_plus(c: Contest, A: Array, seed: int, setting: tuple[int, int]) -> Plan:
+    columns, rows = setting
+    rank = min(c.rank, columns, rows)
+    return cur_plus(columns=columns, rows=rows, rank=rank, **_common(c, A, seed))
+
+
+def cur_plus_settings(c: Contest, A: Array, columns: Iterable[int]) -> list[tuple[int, int]]:
+    """Return (columns, rows) for CUR+: with each number of columns, rows for a quarter, a half and all of the rest."""
+    m, n = A.shape
+    prices = c.prices(m, n)
+    row = prices.modes.get("row", float(n))
+    assert isinstance(row, float)
+    found = set()
+    for d in columns:
+        left = c.budget(A) - d * c.alpha * m
+        most = int(min(left / row, m))
+        found |= {(d, max(1, int(share * most))) for share in (0.25, 0.5, 1.0) if most >= 1}
+    return sorted(found)
 
 
 def _split(c: Contest, A: Array, seed: int, setting: tuple[int, float, bool]) -> Plan:
@@ -199,6 +219,13 @@ def column_grid(c: Contest, A: Array, count: int, least: int = 2) -> list[int]:
     return sorted({int(d) for d in np.linspace(least, max(least, c.most_columns(A)), count)})
 
 
+def both_errors(c: Contest, method: str, setting: Any, A: Array, seed: int) -> tuple[float, float]:
+    """Return the error of a method as published, and with the entries that it measured precisely put in."""
+    found, run = played(c, METHODS[method](c, A, seed, setting), A, seed)
+    X = found.to_dense()
+    return error(X, A), error(overlay(run, X), A)
+
+
 def errors(
     c: Contest,
     method: str,
@@ -212,8 +239,7 @@ def errors(
     for seed in seeds:
         A = c.matrix(seed)
         for setting in wanted:
-            X = played(c, METHODS[method](c, A, seed, setting), A, seed)[0].to_dense()
-            found.setdefault(setting, []).append(error(X, A))
+            found.setdefault(setting, []).append(both_errors(c, method, setting, A, seed)[0])
         if say is not None:
             say(f"{c.name}: {method}, seed {seed}")
     return {setting: np.array(values) for setting, values in found.items()}

@@ -7,7 +7,6 @@ Models by data sets (Oboe, at price one and at runtimes), drugs by kinases (KIBA
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,14 @@ from entrywise.apply.leaderboard import Bought, scores
 from entrywise.oracles import MatrixOracle
 from entrywise.play import play
 from entrywise.queries import Prices
-from entrywise.reproduce.figures import Claim, Figure, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Figure, Work, new_figure, save_csv, save_figure
 from entrywise.run import Run
 from entrywise.types import Array
 
 RULES = ("uniform", "random", "balanced", "leverage", "variance", "committee", "gain")
-Say = Callable[[str], None]
+TITLE = "which entries next, on real matrices"
+REFERENCE = "No paper: the rules of this project against controls, on cells that no rule may buy."
+TUNING = "The rules have no parameter that was searched here; seeds 900 and on were used for nothing else."
 
 
 def matrices(quick: bool) -> dict[str, tuple[Array, Array | None, tuple[float, ...]]]:
@@ -50,11 +51,11 @@ def matrices(quick: bool) -> dict[str, tuple[Array, Array | None, tuple[float, .
     }
 
 
-def spend(out: Path, quick: bool, say: Say) -> list[Claim]:
+def spend(work: Work) -> list[Claim]:
     """Draw the error against spend for every rule on every matrix."""
-    cases = matrices(quick)
-    seeds = range(900, 902) if quick else range(900, 905)
-    rules = ("uniform", "random", "gain") if quick else RULES
+    cases = matrices(work.quick)
+    seeds = range(900, 902) if work.quick else range(900, 905)
+    rules = ("uniform", "random", "gain") if work.quick else RULES
     figure, axes = new_figure(columns=3, rows=2, width=4.4, height=3.4)
     table, claims = [], []
     for axis, (name, (A, price, shares)) in zip(axes.ravel(), cases.items(), strict=True):
@@ -77,7 +78,7 @@ def spend(out: Path, quick: bool, say: Say) -> list[Claim]:
                         float(np.std(found) / np.sqrt(len(found))),
                     )
                 )
-            say(f"  {name}, {share:.3g} of the money")
+            work.say(f"  {name}, {share:.3g} of the money")
         for rule in rules:
             axis.plot(
                 [100 * s for s in shares],
@@ -102,11 +103,15 @@ def spend(out: Path, quick: bool, say: Say) -> list[Claim]:
                 f"{name}: buying by gain beats {fair} buying",
                 ", ".join(f"{c:+.1f} %" for c in change),
                 bool(np.mean(change) < 0),
+                "",
+                f"{A.shape[0]} x {A.shape[1]}, {len(seeds)} runs",
             )
         )
     axes[0, 0].legend(fontsize=7, frameon=False)
-    save_figure(out / "spend.png", figure)
-    save_csv(out / "spend.csv", ("matrix", "rule", "share", "rmse", "standard error"), table)
+    save_figure(work.folder / "spend.png", figure)
+    save_csv(
+        work.folder / "spend.csv", ("matrix", "rule", "share", "rmse", "standard error"), table
+    )
     return claims
 
 
@@ -121,13 +126,13 @@ def _error(A: Array, price: Array | None, known: Any, rule: str, budget: float, 
     return float(np.sqrt(np.mean((found.entries(i, j) - A[i, j]) ** 2)))
 
 
-def best(out: Path, quick: bool, say: Say) -> list[Claim]:
+def best(work: Work) -> list[Claim]:
     """Draw how often each rule names the best AlpacaEval model."""
     A = datasets.alpaca_eval().to_dense()
     A = np.where(np.isnan(A), np.nanmean(A), A)
     winner = int(A.mean(axis=1).argmax())
-    shares = (0.025, 0.05) if quick else (0.0125, 0.025, 0.05, 0.1)
-    seeds = range(800, 804) if quick else range(800, 824)
+    shares = (0.025, 0.05) if work.quick else (0.0125, 0.025, 0.05, 0.1)
+    seeds = range(800, 804) if work.quick else range(800, 824)
     plans: dict[str, Callable[[float, int], Any]] = {
         "top-two": lambda budget, seed: top_two(A.shape, budget=budget, rng=seed),
         "UCB-E": lambda budget, seed: ucb_e(A.shape, budget=budget, rng=seed),
@@ -136,7 +141,7 @@ def best(out: Path, quick: bool, say: Say) -> list[Claim]:
         ),
         "gain": lambda budget, seed: most_informative(A.shape, budget=budget, rank=1, rng=seed),
     }
-    if not quick:
+    if not work.quick:
         plans["UCB-E, low rank"] = lambda budget, seed: ucb_e(
             A.shape, budget=budget, low_rank=True, batch=32, rng=seed
         )
@@ -156,7 +161,7 @@ def best(out: Path, quick: bool, say: Say) -> list[Claim]:
             count = min(len(seeds), 4) if name == "UCB-E, low rank" else len(seeds)
             right[name].append(hits / count)
             table.append((name, share, hits / count, count))
-        say(f"  {name}: {right[name]}")
+        work.say(f"  {name}: {right[name]}")
     figure, ((axis,),) = new_figure(width=5.5)
     for name, values in right.items():
         axis.plot([100 * s for s in shares], values, "o-", ms=4, label=name)
@@ -170,8 +175,8 @@ def best(out: Path, quick: bool, say: Say) -> list[Claim]:
     axis.set_xticks([], minor=True)
     axis.legend(fontsize=8, frameon=False)
     axis.grid(alpha=0.3)
-    save_figure(out / "best.png", figure)
-    save_csv(out / "best.csv", ("rule", "share", "right", "runs"), table)
+    save_figure(work.folder / "best.png", figure)
+    save_csv(work.folder / "best.csv", ("rule", "share", "right", "runs"), table)
     at = shares.index(0.05)
     return [
         Claim(
@@ -179,16 +184,20 @@ def best(out: Path, quick: bool, say: Say) -> list[Claim]:
             "the best model is found in 95 % of the runs at 5 % of the cells",
             f"{right['top-two'][at]:.2f}",
             right["top-two"][at] >= 0.95,
+            "",
+            f"{len(seeds)} runs",
         )
     ]
 
 
-def coverage(out: Path, quick: bool, say: Say) -> list[Claim]:
+def coverage(work: Work) -> list[Claim]:
     """Draw how often 90 % intervals cover cells that were not bought, with a blind reserve."""
     table, claims = [], []
-    seeds = range(700, 702) if quick else range(700, 710)
+    seeds = range(700, 702) if work.quick else range(700, 710)
     cases = {
-        name: case for name, case in matrices(quick).items() if name in ("oboe", "kiba", "jester")
+        name: case
+        for name, case in matrices(work.quick).items()
+        if name in ("oboe", "kiba", "jester")
     }
     figure, ((axis,),) = new_figure(width=5.5)
     for place, (name, (A, _, _)) in enumerate(cases.items()):
@@ -211,7 +220,7 @@ def coverage(out: Path, quick: bool, say: Say) -> list[Claim]:
             i, j = np.nonzero(left)
             interval = fit.interval(i, j, 0.9)
             found.append(float(np.mean((interval.low <= A[i, j]) & (A[i, j] <= interval.high))))
-        say(f"  {name}: {np.mean(found):.3f}")
+        work.say(f"  {name}: {np.mean(found):.3f}")
         table += [(name, seed, value) for seed, value in zip(seeds, found, strict=True)]
         axis.plot(np.full(len(found), place), found, "o", ms=4)
         claims.append(
@@ -220,14 +229,21 @@ def coverage(out: Path, quick: bool, say: Say) -> list[Claim]:
                 f"{name}: 90 % intervals cover 88.5-91.5 %",
                 f"{np.mean(found):.3f}",
                 bool(0.885 <= np.mean(found) <= 0.915),
+                "",
+                f"{len(seeds)} runs",
             )
         )
     axis.axhline(0.9, color="black", lw=0.8)
     axis.set_xticks(range(len(cases)), list(cases))
     axis.set(ylabel="share of cells not bought that are covered", ylim=(0.8, 1.0))
-    save_figure(out / "coverage.png", figure)
-    save_csv(out / "coverage.csv", ("matrix", "seed", "covered"), table)
+    save_figure(work.folder / "coverage.png", figure)
+    save_csv(work.folder / "coverage.csv", ("matrix", "seed", "covered"), table)
     return claims
 
 
-FIGURES: dict[str, Figure] = {"spend": spend, "best": best, "coverage": coverage}
+FIGURES: dict[str, Figure] = {
+    "spend": Figure(spend, 40),
+    "best": Figure(best, 20),
+    "coverage": Figure(coverage, 5),
+}
+PICTURES = {name: [f"{name}.png"] for name in FIGURES}

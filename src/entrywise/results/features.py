@@ -3,7 +3,7 @@
 A frame (any library) is matched to the lines by label, in its index or its first column, else by place. Numbers are
 standardised; a number that is missing is its mean, with an indicator of its own; texts of few values become one
 indicator each. A symmetric array with a row and a column for every line is their similarity (a kernel): its centred
-eigenvectors times root eigenvalues are the features. Features by the thousands are reduced to their leading directions.
+eigenvectors times root eigenvalues are the features. Sparse features, up to 100,000, stay sparse.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ KERNEL_SHARE, KERNEL_MOST = (
     0.95,
     60,
 )  # of a kernel's eigenvalues that are kept, and how many at most
-WIDE = 500  # features above which they are reduced to their leading directions
-LEADING = 200  # directions kept of wide features
+OCTILES = 8  # parts of equal size that numbers in a frame are cut into, where they have more values
+WIDE = 500  # features above which no d x d product is made of them
 FLAT = 1e-9  # a feature that varies by less, relative to its size, says nothing
 
 
@@ -38,9 +38,9 @@ class FeatureColumn:
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """Features by label, read from a file; a frame says the same."""
+    """Features by label (or by place), read from a file or a study; a frame says the same."""
 
-    labels: list[str]
+    labels: list[str] | None
     columns: list[FeatureColumn]
 
 
@@ -51,8 +51,9 @@ class Features:
     Parameters
     ----------
     names, kinds, texts : tuple of str
-        Of each number x: the column it comes from; ``number``, ``missing`` (an indicator) or ``text`` (an indicator of
-        one value, in `texts`). Empty where lines come as plain arrays without a gap, or as similarities.
+        Of each number x: the column it comes from; ``number``, ``missing`` (an indicator), ``above`` (an indicator of being
+        above the number in `texts`) or ``text`` (an indicator of one value, in `texts`). Empty where lines come as
+        similarities or sparse.
     center, scale : ndarray of shape (r,)
     basis : ndarray of shape (r, d), or (0, 0): the identity
     """
@@ -67,25 +68,23 @@ class Features:
     @classmethod
     def of(
         cls, given: Any, labels: Sequence[str] | None, lines: int, side: str
-    ) -> tuple[Features, Array]:
-        """Return the encoding of the features of all lines, and the numbers, shape (lines, d)."""
-        if _is_kernel(given, lines):
+    ) -> tuple[Features, Any]:
+        """Return the encoding of the features of all lines, and the numbers, shape (lines, d), sparse if they were."""
+        if is_kernel(given, lines):
             return _kernel(np.asarray(given, np.float64))
         if hasattr(given, "tocsr"):
-            return _wide(given.tocsr().astype(np.float64), (), (), ())
-        columns = _columns(given, labels, lines, side)
+            return _sparse(given.tocsr().astype(np.float64))
+        columns = columns_of(given, labels, lines, side)
         names: list[str] = []
         kinds: list[str] = []
         texts: list[str] = []
         for column in columns:
-            for kind, text in _kinds(column, side):
+            for kind, text in _kinds(column, side, framed=hasattr(given, "columns")):
                 names.append(column.name)
                 kinds.append(kind)
                 texts.append(text)
         coded = (tuple(names), tuple(kinds), tuple(texts))
         X = _numbers(columns, *coded)
-        if X.shape[1] > WIDE:
-            return _wide(X, *coded)
         with np.errstate(invalid="ignore"):
             center = np.nan_to_num(np.nanmean(X, axis=0)) if len(X) else np.zeros(X.shape[1])
             spread = np.nan_to_num(np.nanstd(X, axis=0))
@@ -94,12 +93,12 @@ class Features:
         found = cls(*coded, center, scale, np.zeros((0, 0)))
         return found, found._finished(X)
 
-    def encode(self, given: Any, labels: Sequence[str] | None, lines: int) -> Array:
+    def encode(self, given: Any, labels: Sequence[str] | None, lines: int) -> Any:
         """Return the numbers of new lines, shape (lines, d), from features like those of the fit."""
         if hasattr(given, "tocsr"):
             X = given.tocsr().astype(np.float64)
         elif self.names:
-            columns = _columns(given, labels, lines, "new lines")
+            columns = columns_of(given, labels, lines, "new lines")
             X = _numbers(columns, self.names, self.kinds, self.texts)
         else:
             X = np.asarray(given, np.float64)
@@ -109,10 +108,9 @@ class Features:
             )
         return self._finished(X)
 
-    def _finished(self, X: Any) -> Array:
-        if hasattr(X, "tocsr"):  # centred after the product: nothing wide becomes dense
-            by = self.basis / self.scale[:, None]
-            return np.asarray(X @ by - self.center @ by)
+    def _finished(self, X: Any) -> Any:
+        if hasattr(X, "tocsr"):  # the fit centres them: nothing wide becomes dense
+            return X / self.scale[0]
         Z = np.nan_to_num((X - self.center) / self.scale)  # a gap is the mean
         return np.asarray(Z @ self.basis if len(self.basis) else Z)
 
@@ -124,7 +122,8 @@ def labels_of(given: Any) -> list[str] | None:
     return _frame(given)[0]
 
 
-def _is_kernel(given: Any, lines: int) -> bool:
+def is_kernel(given: Any, lines: int) -> bool:
+    """Tell whether features are a similarity: symmetric, with a row and a column for every line."""
     if hasattr(given, "columns") or hasattr(given, "tocsr"):
         return False
     X = np.asarray(given)
@@ -146,27 +145,18 @@ def _kernel(K: Array) -> tuple[Features, Array]:
     return found, found._finished(K)
 
 
-def _wide(
-    X: Any, names: tuple[str, ...], kinds: tuple[str, ...], texts: tuple[str, ...]
-) -> tuple[Features, Array]:
-    """Return the leading directions of many features, centred; neither d x d nor, if sparse, anything dense is made."""
-    from scipy.sparse.linalg import LinearOperator, svds
+def is_wide(values: Any) -> bool:
+    """Tell whether features, once coded, are too many for their d x d products."""
+    return hasattr(values, "tocsr") or values.shape[1] > WIDE
 
-    if not hasattr(X, "tocsr"):
-        X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+
+def _sparse(X: Any) -> tuple[Features, Any]:
+    """Return sparse features in one unit, in which a line is one long on average; the fit centres them."""
     n, d = X.shape
     center = np.asarray(X.mean(axis=0)).ravel()
-    centred = LinearOperator(
-        (n, d),
-        matvec=lambda x: X @ x.ravel() - center @ x.ravel(),
-        rmatvec=lambda y: X.T @ y.ravel() - center * y.sum(),
-        dtype=np.float64,
-    )
-    kept = max(1, min(LEADING, n - 1, d - 1))
-    start = np.random.default_rng(0).standard_normal(min(n, d))
-    _, sizes, V = svds(centred, k=kept, v0=start)
-    basis = V.T / max(float(sizes.max()), np.finfo(float).tiny) * np.sqrt(n)
-    found = Features(names, kinds, texts, center, np.ones(d), basis)
+    square = float(X.multiply(X).sum()) / max(n, 1) - float(center @ center)
+    unit = np.sqrt(max(square, FLAT * max(float(center @ center), FLAT)))
+    found = Features((), (), (), np.zeros(d), np.full(d, unit), np.zeros((0, 0)))
     return found, found._finished(X)
 
 
@@ -198,7 +188,7 @@ def _column(name: str, series: Any) -> FeatureColumn:
     return FeatureColumn(name, None, [None if x is None or x != x else str(x) for x in values])
 
 
-def _columns(
+def columns_of(
     given: Any, labels: Sequence[str] | None, lines: int, side: str
 ) -> list[FeatureColumn]:
     """Return the columns, a value for every line: by label, else by place."""
@@ -249,11 +239,20 @@ def _array_columns(given: Any, lines: int, side: str) -> list[FeatureColumn]:
     return [FeatureColumn(str(k), X[:, k], None) for k in range(X.shape[1])]
 
 
-def _kinds(column: FeatureColumn, side: str) -> list[tuple[str, str]]:
-    """Return what a column becomes: (kind, text) of each number."""
+def _kinds(column: FeatureColumn, side: str, framed: bool) -> list[tuple[str, str]]:
+    """Return what a column becomes: (kind, text) of each number.
+
+    Numbers of many values in a frame also become indicators of being above their octiles, so that a year or an age need not
+    act in a straight line; the many columns of an array are taken for coordinates.
+    """
     if column.numbers is not None:
         gaps = np.isnan(column.numbers)
-        return [("number", ""), ("missing", "")] if gaps.any() else [("number", "")]
+        found = [("number", ""), *([("missing", "")] if gaps.any() else [])]
+        there = column.numbers[~gaps]
+        if framed and len(np.unique(there)) > OCTILES:
+            edges = np.unique(np.quantile(there, np.arange(1, OCTILES) / OCTILES))
+            found += [("above", repr(float(edge))) for edge in edges]
+        return found
     texts = column.texts or []
     values = sorted({t for t in texts if t is not None})
     if len(values) > MOST_TEXTS:
@@ -280,7 +279,10 @@ def _numbers(
             continue
         if column.numbers is None:
             raise DataError(f"column {name!r} of the features must hold numbers, as in the fit")
-        parts.append(
-            np.isnan(column.numbers).astype(np.float64) if kind == "missing" else column.numbers
-        )
+        numbers = column.numbers
+        if kind == "missing":
+            numbers = np.isnan(numbers).astype(np.float64)
+        elif kind == "above":
+            numbers = np.where(np.isnan(numbers), np.nan, numbers > float(text))
+        parts.append(numbers)
     return np.column_stack(parts) if parts else np.zeros((_length(columns), 0))

@@ -6,7 +6,7 @@ distribution functions to 4e-5, :math:`\sigma(x) \approx \sum_k p_k \Phi(s_k x)`
 .. math:: P = E\,\sigma(\eta) = \sum_k p_k \Phi(d_k m), \qquad d_k = s_k / \sqrt{1 + s_k^2 v}
 
 **Several values in order.** The factors give the answer's mean m with standard deviation s; the cuts between the values
-and one scale are fitted on held-out answers: :math:`P(y \le l) = \Phi((c_l - m) / (a s))`.
+and one scale are fitted on held-out answers: :math:`P(y \le l) = \sigma((c_l - m) / (a s))`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.types import Array
+from entrywise.types import Array, Indices
 
 SHARES = np.array([0.16268, 0.58523, 0.25210])  # p_k, made to sum to one below
 SLOPES = np.array([0.36408, 0.57785, 0.90799])  # s_k: the largest error of the mixture is 4e-5
@@ -59,13 +59,13 @@ class Levels:
 
         `middle` and `spread` are the logit and its standard deviation (two values), else those of an answer.
         """
-        from scipy.special import ndtr
+        from scipy.special import expit
 
         if self.is_binary:
             yes = logistic_mean(middle, spread**2)
             return np.stack([1.0 - yes, yes], axis=-1)
         reach = (self.cuts - middle[..., None]) / (self.scale * spread[..., None])
-        below = ndtr(reach)
+        below = expit(reach)
         ends = np.zeros((*middle.shape, 1))
         return np.asarray(np.diff(np.concatenate([ends, below, ends + 1.0], axis=-1), axis=-1))
 
@@ -97,6 +97,11 @@ def likelier(probabilities: Array) -> Array:
     return found
 
 
+def set_scores(probabilities: Array, came: Indices) -> Array:
+    """Return how likely the values are that were likelier than the one that came, a number of 0..L-1, shape (t,)."""
+    return np.asarray(likelier(probabilities)[np.arange(len(came)), came])
+
+
 def logistic_mean(m: Array, v: Array) -> Array:
     """Return the mean of the logistic function of a normal with mean m and variance v."""
     from scipy.special import ndtr
@@ -126,15 +131,20 @@ def pseudo_answers(m: Array, v: Array, yes: Array) -> tuple[Array, Array]:
     With :math:`w = \sum_k p_k d_k \varphi(d_k m)`, the mean slope of the logistic function, one regression on them is a
     step towards the best normal distribution of the logit in the Kullback-Leibler sense.
     """
-    from scipy.special import ndtr
+    P, w = logistic_mean(m, v), logistic_slope(m, v)
+    return m + (yes - P) / w, 1.0 / w
 
-    P, w = np.zeros(len(m)), np.zeros(len(m))
+
+def logistic_slope(m: Array, v: Array) -> Array:
+    """Return the mean slope w of the logistic function of a normal with mean m and variance v, 1e-6 at least.
+
+    It is also the variance that a yes/no answer has about its probability, on average: :math:`E\\,\\sigma(1 - \\sigma)`.
+    """
+    found = np.zeros(np.shape(m))
     for p, s in zip(SHARES, SLOPES, strict=True):
         d = s / np.sqrt(1.0 + s**2 * v)
-        P += p * ndtr(d * m)
-        w += p * d * np.exp(-0.5 * (d * m) ** 2)
-    w = np.maximum(w / math.sqrt(2.0 * math.pi), LEAST_WEIGHT)
-    return m + (yes - P) / w, 1.0 / w
+        found += p * d * np.exp(-0.5 * (d * m) ** 2)
+    return np.asarray(np.maximum(found / math.sqrt(2.0 * math.pi), LEAST_WEIGHT))
 
 
 def expected_log(m: Array, v: Array, yes: Array) -> float:

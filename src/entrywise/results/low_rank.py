@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
+from entrywise.frames import make_frame, named_lines
 from entrywise.results.calibration import Calibration, normal_width
 from entrywise.results.features import Features
 from entrywise.results.levels import (
@@ -58,6 +59,8 @@ class LowRank(Matrix):
     answers : Levels, optional
         The values that an answer can have, where they are few: behind :meth:`probability` and :meth:`levels`. With two
         values and no cuts the factors give a logit, :meth:`latent`, and the entries are expected answers.
+    logarithm : bool
+        Whether the factors give the logarithm of one plus the answer, as for counts; the entries are answers.
     row_features, col_features : Features, optional
         How features of lines were encoded; ``posterior`` has their weights.
     row_labels, col_labels : tuple of str, optional
@@ -80,6 +83,7 @@ class LowRank(Matrix):
     calibration: Calibration | None = None
     bounds: tuple[float, float] | None = None
     answers: Levels | None = None
+    logarithm: bool = False
     row_features: Features | None = None
     col_features: Features | None = None
     row_labels: tuple[str, ...] | None = None
@@ -111,6 +115,12 @@ class LowRank(Matrix):
         return 0.0 if self.posterior is None else self.posterior.lack_variance
 
     @property
+    def interval_of(self) -> Of:
+        """What an interval can be of: the ``truth`` where noise can be told from lack of fit, else an ``answer``."""
+        told = self.posterior is not None and self.posterior.noise_told
+        return "truth" if told or self.is_binary else "answer"
+
+    @property
     def is_binary(self) -> bool:
         """Whether answers have two values, of which the factors give the logit."""
         return self.answers is not None and self.answers.is_binary
@@ -118,6 +128,8 @@ class LowRank(Matrix):
     def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Return the completed entries at (rows, cols), shapes broadcast: for yes/no answers the expected answer."""
         found = self.latent(rows, cols)
+        if self.logarithm:
+            return np.asarray(np.maximum(np.expm1(found), 0.0))
         if self.answers is None or not self.answers.is_binary:
             return found
         low, high = self.answers.values
@@ -125,7 +137,7 @@ class LowRank(Matrix):
         return np.asarray(low + (high - low) * yes)
 
     def latent(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Return what the factors say at (rows, cols): the entries themselves, or the logit of yes/no answers."""
+        """Return what the factors say at (rows, cols): the entries, the logit of yes/no answers, or log1p of counts."""
         i, j = self._where(rows, cols)
         found = np.einsum("...k,...k->...", self.left[i], self.right[j]) + self.offset
         if self.row_offset is not None:
@@ -142,6 +154,8 @@ class LowRank(Matrix):
         """
         i, j = self._where(rows, cols)
         found = self._latent_variance(i, j)
+        if self.logarithm:
+            return np.asarray((1.0 + self.entries(i, j)) ** 2 * found)
         if self.answers is None or not self.answers.is_binary:
             return found
         low, high = self.answers.values
@@ -183,6 +197,33 @@ class LowRank(Matrix):
             spread = self.deviation(i, j)
         return answers.probabilities(self.latent(i, j), spread)
 
+    def to_frame(
+        self,
+        rows: ArrayLike | None = None,
+        cols: ArrayLike | None = None,
+        *,
+        level: float | None = None,
+        backend: str = "polars",
+    ) -> Any:
+        """Return entries as a long frame (polars, pandas or pyarrow): row, col, value, and low, high where `level` is given.
+
+        `rows` and `cols` are numbers from 0 and broadcast; all entries where they are left out.
+        """
+        if rows is None or cols is None:
+            m, n = self.shape
+            every = (np.arange(m)[:, None], np.arange(n)[None, :])
+            rows = every[0] if rows is None else np.asarray(rows).reshape(-1, 1)
+            cols = every[1] if cols is None else np.asarray(cols).reshape(1, -1)
+        i, j = (x.ravel() for x in np.broadcast_arrays(rows, cols))
+        columns: dict[str, Any] = {
+            "row": named_lines(self.row_labels, i),
+            "col": named_lines(self.col_labels, j),
+            "value": self.entries(i, j),
+        }
+        if level is not None:
+            columns["low"], columns["high"] = self.interval(i, j, level)
+        return make_frame(columns, backend)
+
     def interval(
         self,
         rows: ArrayLike,
@@ -198,7 +239,10 @@ class LowRank(Matrix):
         level : float
             Share of the intervals that should cover, above 0 and below 1.
         of : {"answer", "truth"}
-            ``answer`` covers a new measurement of the entry, ``truth`` the entry itself.
+            ``answer`` covers a new measurement of the entry, ``truth`` the entry itself. The truth needs the noise:
+            given with the observations, or told by entries that were measured more than once. Without it nobody can say
+            how much of what the factors miss is noise and how much is truth, and
+            :class:`~entrywise.exceptions.NotIdentifiable` is raised.
         noise : float or array, optional
             Standard deviation of the instrument that will answer; else that of the fit.
 
@@ -217,13 +261,20 @@ class LowRank(Matrix):
             raise ParameterError(
                 "this result has no uncertainty; complete with low_rank, or calibrate it with entrywise.intervals.conformal"
             )
+        if of == "truth" and self.interval_of != "truth":
+            raise NotIdentifiable(
+                "without noise= or repeated entries, noise and lack of fit cannot be told apart, and no interval of "
+                "the truth can be had; give the noise, measure some entries twice, or take of='answer'"
+            )
         if self.is_binary:
             return self._binary_interval(*self._where(rows, cols), level, of)
-        middle = self.entries(rows, cols)
-        reach = self.deviation(rows, cols, of, noise) * self._width(rows, cols, level, of)
+        middle = self.latent(rows, cols)
+        reach = self.latent_deviation(rows, cols, of, noise) * self._width(rows, cols, level, of)
+        ends = (middle - reach, middle + reach)
+        if self.logarithm:
+            ends = (np.expm1(ends[0]), np.expm1(ends[1]))
         low, high = self.bounds or (-np.inf, np.inf)
-        ends = (np.clip(end, low, high) for end in (middle - reach, middle + reach))
-        return Interval(*ends)
+        return Interval(*(np.clip(end, low, high) for end in ends))
 
     def _binary_interval(self, i: Indices, j: Indices, level: float, of: Of) -> Interval:
         low, high = self._levels().values
@@ -266,13 +317,27 @@ class LowRank(Matrix):
         i, j = self._where(rows, cols)
         if self.answers is not None and self.answers.is_binary:
             return self._binary_deviation(i, j, of)
+        found = self.latent_deviation(i, j, of, noise)
+        return np.asarray((1.0 + self.entries(i, j)) * found) if self.logarithm else found
+
+    def latent_deviation(
+        self,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        of: Of = "answer",
+        noise: ArrayLike | None = None,
+    ) -> Array:
+        """Return :meth:`deviation` on the scale of :meth:`latent`: for counts that of log1p of them."""
+        i, j = self._where(rows, cols)
+        if noise is not None and self.logarithm:
+            noise = np.asarray(noise, np.float64) / (1.0 + self.entries(i, j))
         factor: Array = np.ones(i.shape)
         if self.calibration is not None:
             counts = None if self.row_counts is None else self.row_counts[i]
             factor = self.calibration.factors(i, j, counts, self._cold(i, j))
         if not self.has_variance:
             return factor
-        spread = self.variance(i, j) + self.lack_variance
+        spread = self._latent_variance(i, j) + self.lack_variance
         if of == "answer":
             spread = spread + self._noise(noise)
         return np.asarray(np.sqrt(spread) * factor)
@@ -396,7 +461,11 @@ class LowRank(Matrix):
         if new.noise is not None:
             noise = new.noise_array()[order] ** 2
         steps = 1
-        values, variance = new.values[order], noise + self.lack_variance
+        values = new.values[order]
+        if self.logarithm:
+            noise = noise if new.noise is None else noise / (1.0 + values) ** 2
+            values = log_counts(values)
+        variance = noise + self.lack_variance
         if self.is_binary:
             steps = FOLDING_STEPS
             yes = self._yes(values)
@@ -421,7 +490,7 @@ class LowRank(Matrix):
             raise DataError(f"answers must be {low:g} or {high:g}, got {values[strange[0]]:g}")
         return np.asarray((values == high).astype(np.float64))
 
-    def _encoded(self, features: Any, labels: tuple[str, ...] | None, lines: int) -> Array:
+    def _encoded(self, features: Any, labels: tuple[str, ...] | None, lines: int) -> Any:
         if self.row_features is None:
             raise ParameterError(
                 "this fit had no features of these lines; complete with row_features or col_features"
@@ -434,7 +503,7 @@ class LowRank(Matrix):
         j: Indices,
         values: Array,
         variance: Array,
-        features: Array | None,
+        features: Any,
     ) -> tuple[Array, Array]:
         posterior = cast(Posterior, self.posterior)
         bias = 0.0 if self.col_offset is None else self.col_offset[j]
@@ -474,7 +543,7 @@ class LowRank(Matrix):
 
     def __matmul__(self, x: ArrayLike) -> Array:
         X = np.asarray(x, dtype=np.float64)
-        if self.is_binary:
+        if self.is_binary or self.logarithm:
             m, n = self.shape
             step = max(1, DENSE_BLOCK // n)
             cut = (np.arange(s, min(s + step, m)) for s in range(0, m, step))
@@ -485,6 +554,14 @@ class LowRank(Matrix):
         if self.col_offset is not None:
             found = found + self.col_offset @ X
         return np.asarray(found)
+
+
+def log_counts(values: Array) -> Array:
+    """Return the logarithms of one plus counts; refuse numbers below 0."""
+    wrong = np.flatnonzero(~(values >= 0))
+    if len(wrong):
+        raise DataError(f"counts must not be below 0, got {values[wrong[0]]:g}")
+    return np.asarray(np.log1p(values))
 
 
 def _check_level(level: float, of: str) -> None:

@@ -14,7 +14,7 @@ product, and whoever changes covariances (:mod:`entrywise.linalg.gain`) makes th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Lines:
             cold_mean=None if self.cold_mean is None else self.cold_mean[places],
         )
 
-    def means(self, counts: Indices, features: Array | None = None) -> Array:
+    def means(self, counts: Indices, features: Any = None) -> Array:
         """Return the prior means of lines with so many observations and these features, shape (r, q)."""
         cold = self.prior_mean if self.cold_mean is None else self.cold_mean
         found = np.where(counts[:, None] > 0, self.prior_mean, cold)
@@ -108,12 +108,15 @@ class Posterior:
         Variance of a new measurement about the entry.
     lack_variance : float
         Variance of the entries about the factors (lack of fit), where it can be told from noise.
+    noise_told : bool
+        Whether the noise was given, or told by repeated entries; else `noise_variance` is noise and lack of fit together.
     """
 
     rows: Lines
     cols: Lines
     noise_variance: float = 0.0
     lack_variance: float = 0.0
+    noise_told: bool = False
 
     @property
     def is_point(self) -> bool:
@@ -137,7 +140,8 @@ class Posterior:
 
     def scaled(self, unit: float) -> Posterior:
         """Return the posterior of the matrix times `unit`, above 0."""
-        return Posterior(
+        return replace(
+            self,
             rows=self.rows.scaled(unit),
             cols=self.cols.scaled(unit),
             noise_variance=self.noise_variance * unit**2,
@@ -257,7 +261,7 @@ def solve_lines(
     factor: Array,
     factor_cov: Array,
     prior: Lines,
-    features: Array | None = None,
+    features: Any = None,
 ) -> tuple[Array, Array]:
     """Return the posterior means (r, q) and covariances (r, q, q) of r lines, one ridge regression each.
 

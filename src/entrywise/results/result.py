@@ -50,7 +50,7 @@ class Certificate:
         words = f"{self.statement}: {self.value:.6g}"
         if self.assumes:
             words += f" (assuming {'; '.join(self.assumes)})"
-        return words + (" [vacuous]" if self.vacuous else "")
+        return words + (" [vacuous: it says nothing on this problem]" if self.vacuous else "")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -309,7 +309,7 @@ class Run:
         if len(self._held):
             out[~known] = self._out(batch[~known])
         bill = self.prices.charges(batch, known | out)
-        self.ledger.reserve(float(bill.sum()))
+        self.ledger.hold(float(bill.sum()))
         if known.all():
             self._log.append(Entry(batch, answers))
             return answers.copy()
@@ -392,13 +392,13 @@ class Run:
             return True
         new = new_questions(self.plan, situation, found)
         bill = self.prices.charges(found, ~new)
-        self._reserve(float(bill.sum()))
+        self._hold(float(bill.sum()))
         self._stream.add(situation, found, new, bill)
         return bool(new.any())
 
-    def _reserve(self, amount: float) -> None:
+    def _hold(self, amount: float) -> None:
         try:
-            self.ledger.reserve(amount)
+            self.ledger.hold(amount)
         except Exhausted as reason:
             raise ParameterError(
                 f"a step of {self.plan.name} must keep to the money that is left: {reason}"

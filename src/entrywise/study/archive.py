@@ -47,6 +47,7 @@ _TABLES = (
 _STATES = ("open", "finished", "exhausted", "closed")
 _KINDS = ("answer", "known", "amend", "void", "withdrawn", "repeat", "failed")
 _MOMENT = ("stepper", "stepper_until")  # of a process, not of the study
+_LATER = {"facts": ("reason",)}  # columns that exports of an earlier version lack
 _OLD: Mapping[str, Mapping[str, type]] = {  # the tables of format 1
     "labels": {"axis": str, "position": int, "label": str},
     "known": {"position": int, "mode": str, "row": int, "col": int, "value": float},
@@ -182,6 +183,10 @@ def read(path: str | PathLike[str]) -> Archive:
         return Archive(study, tables)
     except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise
+    except (zipfile.BadZipFile, OSError, EOFError):
+        raise DataError(
+            f"{path} must be a study exported by entrywise: it is no zip file, or not whole"
+        ) from None
     except Exception as error:  # a broken zip, text or number raises almost anything
         words = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path} must be a study exported by entrywise: {words}") from None
@@ -207,15 +212,20 @@ def _parsed(name: str, text: str, kinds: Mapping[str, tuple[type, bool]]) -> dic
     csv.field_size_limit(min(_LINE, sys.maxsize))
     reader = csv.reader(io.StringIO(text, newline=""))
     head = next(reader, None)
-    if head != list(kinds):
+    lacking = _LATER.get(name, ())
+    older = {column: kind for column, kind in kinds.items() if column not in lacking}
+    written = older if head == list(older) else kinds
+    if head != list(written):
         raise DataError(f"{name}.csv must have the columns {', '.join(kinds)}")
     found: dict[str, list[Any]] = {column: [] for column in kinds}
     for row in reader:
-        if len(row) != len(kinds):
+        if len(row) != len(written):
             raise DataError(f"{name}.csv line {reader.line_num}: {len(row)} fields")
-        for (column, (kind, optional)), field in zip(kinds.items(), row, strict=True):
+        for (column, (kind, optional)), field in zip(written.items(), row, strict=True):
             where = f"{name}.csv line {reader.line_num}: {column}"
             found[column].append(_value(field, kind, optional, where))
+        for column in kinds.keys() - written.keys():
+            found[column].append(None)
     return found
 
 
@@ -291,6 +301,7 @@ def _check(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]
     if odd:
         raise DataError(f"facts.csv: {odd[0]!r} is no kind of fact")
     _check_values(study, tables)
+    _check_labels(study, tables["labels"])
     _check_money(study, tables)
     for k, text in enumerate(tables["epochs"]["params"]):
         if not isinstance(json.loads(text), dict):
@@ -313,6 +324,19 @@ def _check_values(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, li
             lines = tables[table][axis]
             if lines and (min(lines) < 0 or (size is not None and max(lines) >= size)):
                 raise DataError(f"{table}.csv: a {axis} lies outside of the matrix")
+
+
+def _check_labels(study: Mapping[str, Any], labels: Mapping[str, list[Any]]) -> None:
+    """See that an axis has no label, or one for each of its lines."""
+    given: dict[str, list[int]] = {"row": [], "col": []}
+    for axis, position in zip(labels["axis"], labels["position"], strict=True):
+        if axis not in given:
+            raise DataError(f"labels.csv: {axis!r} is no axis")
+        given[axis].append(position)
+    for axis, size in (("row", study["n_rows"]), ("col", study["n_cols"])):
+        places = sorted(given[axis])
+        if places and (size is None or places != list(range(size))):
+            raise DataError(f"labels.csv must have a label for each of {size} {axis}s, or none")
 
 
 def _check_money(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]]]) -> None:

@@ -99,7 +99,7 @@ def said_of(store: Store, record: Record, row: int, col: int) -> list[dict[str, 
     if record.symmetric:
         here |= (q.row == col) & (q.col == row)
     query = (
-        sa.select(f.batch, f.position, f.kind, f.value, f.failed, f.worker, f.told_at)
+        sa.select(f.batch, f.position, f.kind, f.value, f.failed, f.worker, f.told_at, f.reason)
         .select_from(questions.join(facts, same))
         .where(q.study == record.id, here)
         .order_by(f.told_at, f.turn)
@@ -113,6 +113,7 @@ def said_of(store: Store, record: Record, row: int, col: int) -> list[dict[str, 
             "failed": bool(line.failed),
             "worker": line.worker,
             "told_at": line.told_at,
+            "reason": line.reason,
         }
         for line in rows
     ]

@@ -7,6 +7,7 @@ what is queued, keeps what is out, and runs no plan.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,15 +17,17 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from entrywise.active.cells.calibration import reserve_advice
 from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.observations import Observations
 from entrywise.queries import History, Prices
+from entrywise.results.kept_features import extend_features
 from entrywise.run import refuse_asymmetry
 from entrywise.study import past, plans
-from entrywise.study.entries import Labels, number, parse_id, title
+from entrywise.study.entries import Labels, failed_because, number, parse_id, title
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
-from entrywise.study.records import Epoch, Key, Record
+from entrywise.study.records import Advance, Epoch, Key, Record
 from entrywise.study.schema import FREE, GIVEN, facts, pending, questions, studies, tokens
 from entrywise.study.steps import Steps
 from entrywise.study.store import Store
@@ -43,6 +46,7 @@ class Said:
     noise: float | None = None
     worker: str | None = None
     price: float = 0.0  # at which a voided question is asked again
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,9 @@ def create(
         raise ParameterError(f"budget must be finite and not below 0, got {budget}")
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
-    full, labels = plans.sized(plan, maker(plan), plans.plain(params), rows, cols)
+    others = plans.plain(plans.without_features(params))
+    full, labels = plans.sized(plan, maker(plan), others, rows, cols)
+    full |= plans.features_of(params, labels, full.get("shape") or (None, None))
     record = Record(
         name=name,
         plan=plan,
@@ -123,11 +129,27 @@ def begin(
         known = past.given(_known(record, known, names))
     record = replace(record, given=int((known.batch == GIVEN).sum()))
     made = Steps(None, maker).first(record, known)
+    _warn_of_reserve(record, made)
     store = Store.of(url)
     record = replace(record, created_at=store.now())
     epoch = Epoch(record.params, record.prices, record.total, change, record.dropped)
     store.create(record, epoch, labels, known, made)
     return store
+
+
+def _warn_of_reserve(record: Record, made: Advance) -> None:
+    """Warn where the blind reserve that is asked first will be too small for the intervals that it is for."""
+    share = record.params.get("reserve")
+    if not isinstance(share, float) or not 0 < share < 1 or not made.steps:
+        return
+    first = made.steps[0].batch
+    if first is None or first.arm is None or first.probability is None or record.budget is None:
+        return
+    chance = first.probability[first.arm == "reserve"]
+    cells = (record.n_rows or 0) * (record.n_cols or 0) - record.given
+    words = reserve_advice(chance, share, record.budget, cells)
+    if words is not None:
+        warnings.warn(words, stacklevel=5)
 
 
 def _flags(plan: Any) -> dict[str, Any]:
@@ -142,6 +164,14 @@ def _refuse_own(params: Mapping[str, Any]) -> None:
             raise ParameterError(
                 f"{own} is not a parameter of a study's plan; give {word} beside params"
             )
+
+
+def _plain(
+    params: Mapping[str, Any], labels: Mapping[str, Sequence[str]], record: Record
+) -> dict[str, Any]:
+    """Return other parameters of a study as it keeps them."""
+    features = plans.features_of(params, labels, (record.n_rows, record.n_cols))
+    return plans.plain(plans.without_features(params)) | features
 
 
 def _quotes(prices: Prices | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -211,6 +241,7 @@ def fork(
     """Start the plan again under a new name with all that was told; what it cost counts, what is out stays behind."""
     record = store.record(name)
     _refuse_own(params or {})
+    labels = store.labels(record.id)
     told = past.read(store.database, record)
     there = told.state == past.ANSWERED
     copied = past.Past(
@@ -220,7 +251,7 @@ def fork(
         name=new,
         plan=record.plan,
         seed=record.seed if seed is None else int(seed),
-        params={**record.params, **plans.plain(params or {})},
+        params={**record.params, **_plain(params or {}, labels, record)},
         prices=record.prices if prices is None else _quotes(prices),
         dropped=record.dropped,
         currency=record.currency,
@@ -231,7 +262,6 @@ def fork(
         asked=int((copied.batch != GIVEN).sum()),
         parent=name,
     )
-    labels = store.labels(record.id)
     return begin(store if url is None else url, begun, maker, labels, copied, "fork")
 
 
@@ -260,7 +290,7 @@ def _write(store: Store, connection: Connection, record: Record, change: Change)
     total = change.epoch.total
     if total is not None and record.total != total and total < committed * (1 - 1e-12):
         raise ParameterError(
-            f"{committed:g} is spent or reserved; the budget must be at least that, got {total:g}"
+            f"{committed:g} is spent or held for open questions; the budget must be at least that, got {total:g}"
         )
     begun = replace(
         record,
@@ -337,6 +367,7 @@ def _add_said(
             "charged": 0.0,
             "epoch": begun.epoch,
             "seen": begun.next_step,
+            "reason": fact.reason,
         }
         connection.execute(sa.insert(facts).values(**row))
         waiting = (p.study == begun.id, p.batch == fact.key[0], p.position == fact.key[1])
@@ -436,8 +467,9 @@ def extend(
     cols: Sequence[str] | int | None,
     budget: float | None,
     prices: Prices | Mapping[str, Any] | None,
+    features: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add rows, columns and money to a study."""
+    """Add rows, columns and money to a study; `features` are those of the new lines, by axis."""
     if rows is None and cols is None and budget is None:
         raise ParameterError("extend a study by rows, columns or a budget; none of them was given")
     if budget is not None:
@@ -449,7 +481,7 @@ def extend(
                 f"study {name!r} has no budget, so it needs no more; set one with reopen(budget=)"
             )
         total = record.total if budget is None else (record.total or 0.0) + budget
-        params, labels = _grown(store, record, maker, rows, cols)
+        params, labels = _grown(store, record, maker, rows, cols, features or {})
         quotes = record.prices if prices is None else _quotes(prices)
         change = _same(record, "extend", total=total, params=params, prices=quotes, labels=labels)
         change = _try(record, change, maker)
@@ -465,8 +497,9 @@ def _grown(
     maker: Maker,
     rows: Sequence[str] | int | None,
     cols: Sequence[str] | int | None,
+    features: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return (parameters with the new size, new labels by axis)."""
+    """Return (parameters with the new size and the features of new lines, new labels by axis)."""
     params = dict(record.params)
     there = store.labels(record.id)
     made = maker(record.plan)
@@ -499,11 +532,34 @@ def _grown(
             wider = [[*line, *([True] * more["col"])] for line in params["available"]]
             width = n + more["col"]
             params["available"] = wider + [[True] * width for _ in range(more["row"])]
+        params |= _longer_features(params, features, new, more)
     else:
         if not record.symmetric and more["row"]:
             raise ParameterError(f"the rows of {record.plan} come to exist as they are asked for")
         params[size] += more["col"] or more["row"]
     return params, new
+
+
+def _longer_features(
+    params: Mapping[str, Any],
+    given: Mapping[str, Any],
+    labels: Mapping[str, Sequence[str]],
+    more: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return the features of all lines, old and new."""
+    found = {}
+    for name, axis in zip(plans.FEATURES, ("row", "col"), strict=True):
+        if params.get(name) is None:
+            if given.get(axis) is not None:
+                raise ParameterError(
+                    f"the {axis}s of this study have no features; set those of all lines with change({name}=)"
+                )
+            continue
+        if more[axis]:
+            found[name] = extend_features(
+                params[name], given.get(axis), labels.get(axis), more[axis], axis
+            )
+    return found
 
 
 def _refuse_short(change: Change) -> None:
@@ -563,7 +619,7 @@ def set_params(
             np.atleast_1d(record.params[size])
         ):
             raise ParameterError(f"{size} is the size of the study; extend it instead")
-        both = {**record.params, **plans.plain(params)}
+        both = {**record.params, **_plain(params, store.labels(record.id), record)}
         quotes = record.prices if prices is None else _quotes(prices)
         return _try(record, _same(record, "change", params=both, prices=quotes), maker)
 
@@ -613,10 +669,16 @@ def _questions_at(store: Store, record: Record, table: History) -> list[Key | No
 
 
 def amend(
-    store: Store, name: str, labels: Labels, answer: Any, value: Any, worker: str | None
+    store: Store,
+    name: str,
+    labels: Labels,
+    answer: Any,
+    value: Any,
+    worker: str | None,
+    reason: str | None = None,
 ) -> None:
-    """Correct an answer: a new fact, and an epoch that knows it; the log keeps both."""
-    new = number(value)
+    """Correct an answer: a new fact, and an epoch that knows it; the log keeps both, and why."""
+    new, why = number(value), _words(reason) or failed_because(value)
 
     def edit(record: Record) -> Change:
         _refuse_closed(record, "amend")
@@ -624,14 +686,29 @@ def amend(
             raise TellError(f"{record.plan} cannot do without an answer; amend it to a number")
         key = _which(store, record, labels, answer)
         _refuse_unanswered(store, record, key, "amend")
-        said = Said(key, "amend", value=_number(new), failed=math.isnan(new), worker=worker)
+        said = Said(
+            key,
+            "amend",
+            value=_number(new),
+            failed=math.isnan(new),
+            worker=worker,
+            reason=why,
+        )
         return _same(record, "amend", said=[said])
 
     _begin_epoch(store, name, edit)
 
 
-def void(store: Store, name: str, labels: Labels, answer: Any, worker: str | None) -> None:
-    """Forget an answer, so that it is asked again."""
+def void(
+    store: Store,
+    name: str,
+    labels: Labels,
+    answer: Any,
+    worker: str | None,
+    reason: str | None = None,
+) -> None:
+    """Forget an answer, so that it is asked again; the log keeps it, and why."""
+    why = _words(reason)
 
     def edit(record: Record) -> Change:
         _refuse_closed(record, "void an answer")
@@ -640,9 +717,15 @@ def void(store: Store, name: str, labels: Labels, answer: Any, worker: str | Non
         i, j, mode = _entry(store, record, key)
         quotes = plans.prices_of(record) or Prices()
         price = float(quotes.of(mode, [i], [j])[0]) if mode in quotes.modes else 0.0
-        return _same(record, "void", said=[Said(key, "void", worker=worker, price=price)])
+        said = Said(key, "void", worker=worker, price=price, reason=why)
+        return _same(record, "void", said=[said])
 
     _begin_epoch(store, name, edit)
+
+
+def _words(reason: str | None) -> str | None:
+    """Return a reason without spaces around it; None where nothing is said."""
+    return (reason or "").strip() or None
 
 
 def _refuse_closed(record: Record, what: str) -> None:

@@ -2,7 +2,7 @@
 
 :func:`torture` runs a study under several processes and strikes: it kills one, corrects an answer and corrects it
 back, gives the matrix more lines or the study more money, and lets oracles raise. What it finds afterwards is held
-against an undisturbed run.
+against an undisturbed run, or against a replay of its log where what is asked depends on who was quicker.
 """
 
 from __future__ import annotations
@@ -22,64 +22,28 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from entrywise.active import adaptive_nystrom
+from entrywise.checks.plans import same_result
 from entrywise.exceptions import EntrywiseError
-from entrywise.gallery import random_psd
-from entrywise.oracles import MatrixOracle
-from entrywise.play import play
-from entrywise.queries import Batch, Plan, Situation, plan
-from entrywise.results import LowRank
+from entrywise.study.records import Leased, Record, Told
 from entrywise.study.schema import facts, questions
 from entrywise.study.study import Study
-from entrywise.study.work import answer
-from entrywise.types import Array
+from entrywise.study.subjects import PLANS, Subject, Truth, nystrom
 
-
-@plan(streaming=True)
-def scattered(
-    shape: tuple[int, int], *, budget: float | None = None, size: int = 5, rng: Any = None,
-    situation: Situation,
-) -> Batch | LowRank:  # fmt: skip
-    """Ask for entries in an order of its own, a few at a time, until the money is gone: for tests of studies."""
-    m, n = shape
-    facts, out = situation.facts, situation.pending
-    order = np.argsort(_scores(situation.seed, m, n), kind="stable")
-    rows, cols = order // n, order % n
-    taken = np.isin(order, np.concatenate([facts.rows * n + facts.cols, out.rows * n + out.cols]))
-    some = np.flatnonzero(~taken & situation.allows(rows, cols))
-    count = size if situation.limit is None else situation.limit
-    if situation.left is not None:
-        count = min(count, int(situation.left + 1e-9))
-    if count and len(some):
-        some = some[:count]
-        return Batch.entries(rows[some], cols[some], expected=np.zeros(len(some)))
-    found = np.zeros((m, n))
-    good = ~facts.failed
-    found[facts.rows[good], facts.cols[good]] = facts.values[good]
-    return LowRank(found, np.eye(n))
-
-
-def _scores(seed: int, m: int, n: int) -> Array:
-    """Return a number for each entry that does not depend on the size of the matrix."""
-    i, j = np.divmod(np.arange(m * n, dtype=np.uint64), np.uint64(n))
-    mixed = (i * np.uint64(0x9E3779B97F4A7C15)) ^ (j * np.uint64(0xC2B2AE3D27D4EB4F))
-    mixed = (mixed + np.uint64(seed % 2**63)) * np.uint64(0xD6E8FEB86659FD93)
-    return np.asarray((mixed ^ (mixed >> np.uint64(32))).astype(np.float64))
-
-
-PLANS: dict[str, Callable[..., Plan]] = {"entrywise.study.crash:scattered": scattered}
-STREAMING = "entrywise.study.crash:scattered"
+_LOADED = ("entrywise.study.crash", "numba", "scipy.linalg", "scipy.sparse.linalg")
+_PATIENCE = 120.0  # seconds without a strike and without an answer: nobody comes any further
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a disturbed study came to.
 
-    ``lost`` answers were acknowledged and are not there, ``doubled`` entries were bought more than once,
-    ``gave_up`` workers ended with an error; ``identical`` says whether the result is that of an undisturbed run, bit
-    for bit.
+    ``strikes`` counts all of them, ``kills`` those of workers. ``lost`` answers were acknowledged and are not there,
+    ``doubled`` entries were bought more than once, ``gave_up`` workers ended with an error. ``identical`` says whether
+    the result is that of an undisturbed run, or of a replay elsewhere where the order of answers matters, bit for
+    bit; ``over`` is money beyond the budget.
     """
 
+    strikes: int
     kills: int
     acknowledged: int
     lost: int
@@ -96,8 +60,8 @@ class Outcome:
     def unharmed(self) -> bool:
         """Whether nothing happened to the study; a correction may have led to questions that it would not ask."""
         harm = self.lost + self.doubled + self.gave_up
-        fair = self.cost == self.expected_cost if not self.epochs else self.over <= 0.0
-        return not harm and self.identical and fair
+        fair = self.cost == self.expected_cost or self.epochs > 0
+        return not harm and self.identical and fair and self.over <= 0.0
 
 
 def work_and_note(
@@ -106,12 +70,12 @@ def work_and_note(
     worker: str,
     path: str,
     seed: int,
-    matrix: Array,
+    truth: Truth,
     pause: float,
     raises: float,
 ) -> None:
     """Ask, measure and tell until the study is finished; note what was acknowledged."""
-    oracle, chance = MatrixOracle(matrix), random.Random(seed)
+    chance = random.Random(seed)
     study = Study.open(url, name, plans=PLANS)
     study.release(worker)  # what we held before we were killed
     with open(path, "a", buffering=1) as notes:
@@ -128,7 +92,7 @@ def work_and_note(
             if chance.random() < raises:  # the oracle raised: no answer, the questions go back
                 study.release(worker)
                 continue
-            told = answer(oracle, leased)
+            told = _measured(truth, leased)
             with contextlib.suppress(EntrywiseError):
                 study.put(told, worker)
             columns = (told.batch, told.position, told.value)
@@ -136,9 +100,15 @@ def work_and_note(
                 notes.write(f"{batch} {position} {value!r}\n")
 
 
+def _measured(truth: Truth, leased: Leased) -> Told:
+    values = truth.values(leased)
+    return Told(leased.batches, leased.positions, values, np.isnan(values))
+
+
 def torture(
     url: str,
     name: str,
+    subject: Subject | None = None,
     *,
     kills: int,
     seed: int,
@@ -148,25 +118,24 @@ def torture(
     pause: float = 0.02,
     raises: float = 0.0,
     strikes: Sequence[str] = ("kill",),
-    streaming: bool = False,
     strike: Callable[[], None] | None = None,
 ) -> Outcome:
     """Run a study under `workers` processes, strike `kills` times, and look at what is left.
 
     `strikes` are drawn from kill (a worker, with SIGKILL), correct and extend; with `strike`, that is called instead.
+    Without a `subject`, an adaptive Nyström study of an n x n matrix is struck.
     """
     chance = random.Random(seed)
-    largest = n + sum(s == "extend" for s in strikes) * 10
-    matrix = random_psd(largest, rank, seed)
-    study, size = _made(url, name, streaming, n, seed), n
+    subject = subject or nystrom(n, rank, seed)
+    study = subject.create(url, name)
     context = mp.get_context("forkserver")
-    context.set_forkserver_preload(["entrywise.study.crash"])
-    start, done, gave_up = time.monotonic(), 0, 0
+    context.set_forkserver_preload(list(_LOADED))
+    start, done, killed, gave_up, extended = time.monotonic(), 0, 0, 0, False
     with tempfile.TemporaryDirectory() as folder:
 
         def spawn(k: int) -> Any:
             own = (url, name, f"w{k}", str(Path(folder, f"w{k}")))
-            how = (chance.randrange(2**31), matrix, pause, raises)
+            how = (chance.randrange(2**31), subject.truth, pause, raises)
             process = context.Process(target=work_and_note, args=(*own, *how), daemon=True)
             process.start()
             return process
@@ -175,6 +144,8 @@ def torture(
         try:
             while not study.finished:
                 time.sleep(chance.uniform(0.02, 0.3))
+                if time.monotonic() - start > _PATIENCE:
+                    break
                 k = chance.randrange(workers)
                 what = chance.choice(list(strikes))
                 if done < kills and crew[k].is_alive():
@@ -182,13 +153,16 @@ def torture(
                         if len(list(Path(folder).iterdir())) < workers:
                             continue  # not all of them are at work
                         strike()
+                        killed += 1
                     elif what == "kill":
                         os.kill(crew[k].pid, signal.SIGKILL)
+                        killed += 1
                     elif what == "correct":
-                        _correct(study, chance)
-                    elif size < largest:
-                        _extend(study, streaming)
-                        size += 10
+                        _correct(study, subject, chance)
+                    elif not extended:
+                        with contextlib.suppress(EntrywiseError):
+                            subject.extend(study)
+                        extended = True
                     done += 1
                 for k, process in enumerate(crew):
                     if not process.is_alive() and not study.finished:
@@ -209,93 +183,100 @@ def torture(
     # the last line of a killed worker may be torn
     acknowledged = [(int(a), int(b), float(c)) for a, b, c in (x for x in noted if len(x) == 3)]
     return _outcome(
-        study, matrix[:size, :size], acknowledged, done, gave_up, time.monotonic() - start
+        study,
+        subject,
+        acknowledged,
+        strikes=done,
+        kills=killed,
+        gave_up=gave_up,
+        seconds=time.monotonic() - start,
     )
 
 
-def _made(url: str, name: str, streaming: bool, n: int, seed: int) -> Study:
-    if not streaming:
-        return Study.create(url, name, plan="adaptive-nystrom", params={"n": n}, seed=seed)
-    size, share = {"shape": [n, n]}, n * n // 8
-    return Study.create(
-        url, name, plan=STREAMING, params=size, seed=seed, budget=float(share), plans=PLANS
-    )
-
-
-def _correct(study: Study, chance: random.Random) -> None:
+def _correct(study: Study, subject: Subject, chance: random.Random) -> None:
     """Make an answer wrong, and right again: an epoch each."""
     told = [line for line in study.log() if line["what"] == "told"]
     if told:
         line = chance.choice(told)
-        for value in (line["value"] + 1.0, line["value"]):
+        for value in (subject.truth.wrong(line["value"]), line["value"]):
             with contextlib.suppress(EntrywiseError):  # kept, but the plan may not believe it
                 study.amend(line["id"], value)
 
 
-def _extend(study: Study, streaming: bool) -> None:
-    with contextlib.suppress(EntrywiseError):
-        if streaming:
-            study.extend(rows=10, cols=10, budget=20.0)
-        else:
-            study.extend(rows=10)
-
-
 def _outcome(
     study: Study,
-    matrix: Array,
+    subject: Subject,
     noted: list[tuple[int, int, float]],
-    done: int,
-    gave_up: int,
-    seconds: float,
+    **counts: Any,
 ) -> Outcome:
     f, q = facts.c, questions.c
     same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
     record = study.store.record(study.name)
     query = (
-        sa.select(f.batch, f.position, f.value, f.charged, q.row, q.col)
+        sa.select(f.batch, f.position, f.value, f.charged, q.row, q.col, q.mode, q.repeat)
         .select_from(facts.join(questions, same))
         .where(f.study == record.id)
     )
     kept = study.store.database.read(lambda c: c.execute(query).all())
-    there = {(batch, position, value) for batch, position, value, *_ in kept}
+    there = {(line.batch, line.position, line.value) for line in kept}
     lost = sum(line not in there for line in noted)
-    bought = [_entry(record, row, col) for *_, charged, row, col in kept if charged > 0]
+    bought = [_entry(record, line) for line in kept if line.charged > 0]
     found = Study.open(study.store, study.name, plans=PLANS).result()
-    expected = _expected(record, matrix, found)
+    expected = _expected(study, subject, record)
     over = 0.0 if record.total is None else found.cost - record.total
     return Outcome(
-        kills=done,
         acknowledged=len(noted),
         lost=lost,
         doubled=len(bought) - len(set(bought)),
-        gave_up=gave_up,
-        identical=_same(found, expected),
+        identical=study.finished and _true(study, subject) and same_result(found, expected),
         cost=found.cost,
         expected_cost=expected.cost,
-        seconds=seconds,
         epochs=record.epoch,
         over=max(over, 0.0),
+        **counts,
     )
 
 
-def _entry(record: Any, row: int, col: int) -> tuple[int, int]:
-    return (min(row, col), max(row, col)) if record.symmetric else (row, col)
+def _entry(record: Record, line: Any) -> tuple[Any, ...]:
+    """Return what a question is about; a plan of repeated answers may buy an entry again."""
+    row, col = line.row, line.col
+    if record.symmetric:
+        row, col = min(row, col), max(row, col)
+    return row, col, line.mode, line.repeat if record.fresh else 0
 
 
-def _expected(record: Any, matrix: Array, found: Any) -> Any:
-    """Return what an undisturbed run comes to."""
-    if not record.streaming:
-        return play(adaptive_nystrom(len(matrix), rng=record.seed), MatrixOracle(matrix))
-    if not record.epoch:
-        made = scattered(tuple(matrix.shape), budget=record.total, rng=record.seed)
-        return play(made, MatrixOracle(matrix))
-    # in a later epoch it goes on from what was bought: every value must be the matrix's own
-    values = found.left @ found.right.T
-    return LowRank(np.where(values == 0, 0.0, matrix), np.eye(matrix.shape[1]), cost=found.cost)
+def _true(study: Study, subject: Subject) -> bool:
+    """Tell whether every answer that stands is what was measured."""
+    for line in study.log():
+        if line["what"] == "told":
+            batch, position = map(int, line["id"].split("."))
+            entry = (line["row"], line["col"], line["mode"])
+            if line["value"] != subject.truth.value(batch, position, *entry):
+                return False
+    return True
 
 
-def _same(found: Any, expected: Any) -> bool:
-    if hasattr(found, "factor"):
-        same = found.factor.tobytes() == expected.factor.tobytes()
-        return bool(same and found.pivots.tolist() == expected.pivots.tolist())
-    return bool(np.array_equal(found.left, expected.left))
+def _expected(study: Study, subject: Subject, record: Record) -> Any:
+    """Return what the study should have come to.
+
+    That is the result of an undisturbed run where the plan asks the same whoever is quicker, and begins anew after
+    a change; else that of the study's log, replayed in another database.
+    """
+    alike = not (record.history or record.fresh or record.streaming)
+    if alike or (not record.epoch and not subject.ordered):
+        return _undisturbed(subject, record)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "study.zip")
+        study.export(path)
+        again = Study.load(f"sqlite:///{folder}/again.db", path, plans=PLANS)
+        again.check()
+        return again.result()
+
+
+def _undisturbed(subject: Subject, record: Record) -> Any:
+    """Return the result of one worker who answers everything in order."""
+    now: dict[str, Any] = {"params": dict(record.params), "budget": record.total}
+    study = subject.create("sqlite://", "undisturbed", **now)
+    while (leased := study.lease()) is not None:
+        study.put(_measured(subject.truth, leased))
+    return study.result()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import TellError
+from entrywise.frames import answer_lines, is_frame, make_frame
 from entrywise.study.records import Blaming, Key, Leased, Record, Told
 from entrywise.study.schema import GIVEN
 from entrywise.study.tells import Tells
@@ -42,6 +43,22 @@ class Asked(list[Question]):
     """Questions, and ``why`` fewer came than were wanted (None when enough did)."""
 
     why: str | None = None
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """Return them as a frame (polars, pandas or pyarrow) with an empty column ``value``: fill it in and tell it."""
+        columns: dict[str, Any] = {
+            name: [getattr(question, name) for question in self]
+            for name in ("id", "row", "col", "mode", "price", "until")
+        }
+        columns["value"] = [float("nan")] * len(self)
+        return make_frame(columns, backend)
+
+
+def told_lines(answers: Any) -> list[Any]:
+    """Return answers one by one: of a mapping by id, of a frame, or as they are."""
+    if isinstance(answers, Mapping):
+        return list(answers.items())
+    return answer_lines(answers) if is_frame(answers) else list(answers)
 
 
 @dataclass(frozen=True)
@@ -164,6 +181,7 @@ def title(key: Key) -> str:
 
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_FAILED = re.compile(r"\s*failed\s*(?::\s*(?P<reason>.*?))?\s*", re.IGNORECASE | re.DOTALL)
 _ID = re.compile(r"(known|[0-9]{1,15})\.([0-9]{1,15})")
 
 
@@ -182,12 +200,12 @@ def parse_id(text: Any) -> Key:
 
 
 def number(value: Any) -> float:
-    """Return an answer as a number, NaN for one that failed (None or the text 'failed').
+    """Return an answer as a number, NaN for one that failed (None, or a text such as 'failed: the tip broke').
 
-    >>> number("0.5"), number("failed")
-    (0.5, nan)
+    >>> number("0.5"), number("failed"), number("failed: no signal")
+    (0.5, nan, nan)
     """
-    if value is None or (isinstance(value, str) and value.strip().lower() == "failed"):
+    if value is None or (isinstance(value, str) and _FAILED.fullmatch(value)):
         return float("nan")
     try:
         odd = isinstance(value, str) and ("_" in value or not value.isascii())
@@ -200,6 +218,16 @@ def number(value: Any) -> float:
     if not np.isfinite(found):
         raise TellError(f"an answer must be finite, or 'failed'; got {value!r}")
     return found
+
+
+def failed_because(value: Any) -> str | None:
+    """Return why a measurement failed, where the answer says so.
+
+    >>> failed_because("failed: no signal"), failed_because("failed"), failed_because(0.5)
+    ('no signal', None, None)
+    """
+    found = _FAILED.fullmatch(value) if isinstance(value, str) else None
+    return None if found is None else found["reason"] or None
 
 
 def parse(
@@ -227,7 +255,10 @@ def parse(
         _match(store, record, labels, at, entries, items, blame)
     found = np.array(at, np.int64).reshape(-1, 2)
     value = np.array(values, np.float64)
-    return Told(found[:, 0], found[:, 1], value, np.isnan(value))
+    failed = np.isnan(value)
+    why = {int(k): failed_because(items[k][-1]) for k in np.flatnonzero(failed)}
+    reasons = {k: words for k, words in why.items() if words is not None}
+    return Told(found[:, 0], found[:, 1], value, failed, reasons)
 
 
 def _match(

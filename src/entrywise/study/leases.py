@@ -82,8 +82,14 @@ class Leases:
         worker: str | None,
         seconds: float,
         wanted: Filter = ANY,
+        *,
+        begun: bool = False,
     ) -> Leased | None:
-        """Hand out questions that nobody holds, whole units and plates together; None when there are none."""
+        """Hand out questions that nobody holds, whole units and plates together; None when there are none.
+
+        A plate that goes beyond the limit waits for the next ask, unless it is the first: where something was
+        handed out before (`begun`), none is.
+        """
         tries, until = 0, 0.0
 
         def hand_out(connection: Connection) -> list[tuple[Any, ...]]:
@@ -97,7 +103,7 @@ class Leases:
             until = now + seconds
             self._in_order(connection)
             self._lapse(connection, record.id, now)
-            keys = self._pick(connection, record, limit, now, wanted)
+            keys = self._pick(connection, record, limit, now, wanted, begun)
             for batch, positions in by_batch(keys):
                 self._lease(connection, record.id, batch, positions, worker, now, until)
             return self._asked(connection, record.id, keys)
@@ -147,18 +153,25 @@ class Leases:
         limit: int | None,
         now: float,
         wanted: Filter,
+        begun: bool,
     ) -> list[Key]:
         query = free_questions(record, now, wanted).limit(limit)
         rows = self.database.columns(connection, query)
         found = {(batch, position) for batch, position, _, _ in rows}
         groups = {("unit", b, unit) for b, _, unit, _ in rows if unit is not None}
         groups |= {("plate", b, plate) for b, _, _, plate in rows if plate is not None}
+        plates: list[set[Key]] = []
         for kind, batch, number in sorted(groups):
-            # the rest goes to the same hands; what another holds in part waits
-            found = self._whole(connection, record.id, kind, batch, number, now, found)
+            # the rest goes to the same hands; what another holds in part, or would not fit, waits
+            group, whole = self._group(connection, record.id, kind, batch, number, now, wanted)
+            found = found | group if whole else found - group
+            if kind == "plate" and whole:
+                plates.append(group)
+        if limit is not None:
+            found -= _beyond(found, plates, limit, begun)
         return sorted(found)
 
-    def _whole(
+    def _group(
         self,
         connection: Connection,
         study: int,
@@ -166,16 +179,16 @@ class Leases:
         batch: int,
         number: int,
         now: float,
-        found: set[Key],
-    ) -> set[Key]:
-        """Return what is handed out with all of a unit or plate, or with nothing of it."""
+        wanted: Filter,
+    ) -> tuple[set[Key], bool]:
+        """Return all questions of a unit or plate, and whether it can be handed out whole."""
         p = pending.c
         same = (p.study == study, p.batch == batch, p[kind] == number, p.leased_until > NOT_GONE)
-        query = sa.select(p.position, p.leased_until).where(*same).with_for_update()
+        fits = sa.and_(sa.true(), *_fits(wanted))
+        query = sa.select(p.position, p.leased_until, fits).where(*same).with_for_update()
         members = self.database.columns(connection, query)
-        keys = {(batch, position) for position, _ in members}
-        busy = any(until > now for _, until in members)
-        return found - keys if busy else found | keys
+        keys = {(batch, position) for position, *_ in members}
+        return keys, all(until <= now and fit for _, until, fit in members)
 
     def _asked(self, connection: Connection, study: int, keys: list[Key]) -> list[tuple[Any, ...]]:
         q, p = questions.c, pending.c
@@ -233,6 +246,19 @@ class Leases:
 
         found = self.database.read(look)
         return (found[0][0], found[0][1]) if found else None
+
+
+def _beyond(found: set[Key], plates: list[set[Key]], limit: int, begun: bool) -> set[Key]:
+    """Return the questions of plates that go beyond the limit; the first plate does not, unless something is `begun`."""
+    count = len(found) - sum(map(len, plates))
+    gone: set[Key] = set()
+    for plate in plates:
+        first = not count and not begun
+        if first or count + len(plate) <= limit:
+            count += len(plate)
+        else:
+            gone |= plate
+    return gone
 
 
 def withdraw(

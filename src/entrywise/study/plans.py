@@ -15,7 +15,10 @@ import numpy as np
 from entrywise import __version__, methods
 from entrywise.exceptions import ParameterError, StoreError
 from entrywise.queries import Plan, Prices
+from entrywise.results.kept_features import keep_features
 from entrywise.study.records import Record
+
+FEATURES = ("row_features", "col_features")  # parameters that describe lines
 
 
 def versions() -> dict[str, str]:
@@ -148,6 +151,22 @@ def plain(params: Mapping[str, Any]) -> dict[str, Any]:
             f"a study keeps parameters as plain JSON: {error}; give numbers, texts and lists"
         ) from None
     return found
+
+
+def features_of(
+    params: Mapping[str, Any], labels: Mapping[str, Sequence[str]], shape: Sequence[int | None]
+) -> dict[str, Any]:
+    """Return the features of lines among the parameters as a study keeps them, in the order of the lines."""
+    found = {}
+    for name, axis, size in zip(FEATURES, ("row", "col"), shape, strict=True):
+        if params.get(name) is not None:
+            found[name] = keep_features(params[name], labels.get(axis), int(size or 0), axis)
+    return found
+
+
+def without_features(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the other parameters; features that are None, which takes them away, included."""
+    return {k: v for k, v in params.items() if k not in FEATURES or v is None}
 
 
 def _number(value: Any) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,6 +189,14 @@ class Leased:
         """The batch of the first question."""
         return int(self.batches[0])
 
+    @property
+    def smallest_plate(self) -> int:
+        """How many questions the smallest plate among them has; 0 without plates."""
+        sizes = Counter(
+            k for k in zip(self.batches.tolist(), self.plate, strict=True) if k[1] is not None
+        )
+        return min(sizes.values(), default=0)
+
     def parts(self) -> list[Indices]:
         """Return positions grouped by mode: what one call of an oracle can be asked."""
         return [np.flatnonzero(self.modes == mode) for mode in dict.fromkeys(self.modes.tolist())]
@@ -208,12 +218,13 @@ class Leased:
 
 
 class Told(NamedTuple):
-    """Answers by columns; `failed` ones have NaN."""
+    """Answers by columns; `failed` ones have NaN, and some of them a reason, by their place."""
 
     batch: Indices
     position: Indices
     value: Array
     failed: NDArray[np.bool_]
+    reasons: Mapping[int, str] = MappingProxyType({})
 
 
 def digest(batch: Batch) -> str:

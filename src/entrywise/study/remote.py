@@ -16,7 +16,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from entrywise import exceptions
 from entrywise.exceptions import EntrywiseError, ParameterError, StoreError, TellError
 from entrywise.results import Certificate, Result
-from entrywise.study.entries import Asked, Labels, Question
+from entrywise.results.kept_features import keep_features
+from entrywise.study.entries import Asked, Labels, Question, told_lines
 
 PATIENCE = (
     60.0  # seconds for which what is being worked out, or a server that is away, is waited for
@@ -112,9 +113,9 @@ class RemoteStudy:
         asked.why = why
         return asked
 
-    def tell(self, answers: Mapping[str, Any] | Iterable[Any], worker: str | None = None) -> int:
+    def tell(self, answers: Any, worker: str | None = None) -> int:
         """Keep answers, all of them or none; return how many were new."""
-        items = list(answers.items()) if isinstance(answers, Mapping) else list(answers)
+        items = told_lines(answers)
         if not items:
             return 0
         sizes = {len(item) for item in items}
@@ -186,9 +187,11 @@ class RemoteStudy:
 
     # changing
 
-    def amend(self, answer: Any, value: Any, worker: str | None = None) -> int:
+    def amend(
+        self, answer: Any, value: Any, worker: str | None = None, *, reason: str | None = None
+    ) -> int:
         """Correct an answer, given by its id or as (row, col); return how many questions are out."""
-        body: dict[str, Any] = {"value": value, "worker": worker}
+        body: dict[str, Any] = {"value": value, "worker": worker, "reason": reason}
         if isinstance(answer, str):
             body["id"] = answer
         else:
@@ -201,10 +204,20 @@ class RemoteStudy:
         rows: Sequence[str] | int | None = None,
         cols: Sequence[str] | int | None = None,
         budget: float | None = None,
+        *,
+        row_features: Any = None,
+        col_features: Any = None,
     ) -> None:
-        """Add rows and columns (labels, or how many where there are none) and money."""
+        """Add rows and columns (labels, or how many where there are none), their features and money."""
         self._names = None
-        self._json("/extend", {"rows": rows, "cols": cols, "budget": budget})
+        body: dict[str, Any] = {"rows": rows, "cols": cols, "budget": budget}
+        for axis, lines, given in (("row", rows, row_features), ("col", cols, col_features)):
+            if given is None or lines is None:
+                continue
+            labels = None if isinstance(lines, int) else lines
+            size = lines if isinstance(lines, int) else len(lines)
+            body[f"{axis}_features"] = keep_features(given, labels, size, axis)
+        self._json("/extend", body)
 
 
 def _plain(value: Any) -> Any:

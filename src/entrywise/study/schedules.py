@@ -26,11 +26,11 @@ import sqlalchemy as sa
 from entrywise.exceptions import EntrywiseError
 from entrywise.observations import Observations
 from entrywise.study.check import check, ledger
-from entrywise.study.crash import PLANS, STREAMING
 from entrywise.study.entries import title
 from entrywise.study.schema import facts, questions
 from entrywise.study.store import Store
 from entrywise.study.study import Study
+from entrywise.study.subjects import PLANS, STREAMING
 
 KINDS = ("streaming", "nystrom")
 _LEASE = 50.0
@@ -43,7 +43,7 @@ class Killed(BaseException):
 class Schedule:
     """One study and what happens to it."""
 
-    def __init__(self, url: str, name: str, seed: int, kind: str) -> None:
+    def __init__(self, url: str | Store, name: str, seed: int, kind: str) -> None:
         self.url, self.name, self.kind = url, name, kind
         self.chance = random.Random(seed)
         self.rng = np.random.default_rng(seed)
@@ -71,7 +71,7 @@ class Schedule:
         return _hasty(Study.create(store, self.name, **options))
 
     def _store(self) -> Store:
-        store = Store(self.url)
+        store = Store(self.url) if isinstance(self.url, str) else self.url
         store.clock = lambda: self.now
         return store
 
@@ -287,8 +287,11 @@ def _hasty(study: Study) -> Study:
     return study
 
 
-def schedule(url: str, name: str, seed: int, kind: str, events: int = 40) -> dict[str, int]:
-    """Play one random schedule and return how often each thing happened; raise where a law is broken."""
+def schedule(url: str | Store, name: str, seed: int, kind: str, events: int = 40) -> dict[str, int]:
+    """Play one random schedule and return how often each thing happened; raise where a law is broken.
+
+    A database in memory may be given as its store, so that several schedules share it.
+    """
     run = Schedule(url, name, seed, kind)
     often: list[tuple[Callable[[], None], int]] = [
         (run.ask, 30),

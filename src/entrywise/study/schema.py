@@ -36,7 +36,7 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0004"  # the newest migration
+HEAD = "0005"  # the newest migration
 GIVEN = -1  # the batch of entries that were known beforehand
 
 # True of every row, and said by the queries that an index is for: to others it does not exist. While PostgreSQL has
@@ -184,6 +184,7 @@ facts = Table(
     Column("charged", Float, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("seen", BigInteger),  # the first step that was given it
+    Column("reason", Text),  # why it failed, was corrected or forgotten, where somebody said
     PrimaryKeyConstraint("study", "batch", "position", "turn"),
     Index("facts_seen", "study", "seen", postgresql_where=SEEN),
     sqlite_with_rowid=False,

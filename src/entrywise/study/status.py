@@ -10,8 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise import fragments
+from entrywise.results.kept_features import in_words
 from entrywise.study.entries import Labels, title
 from entrywise.study.leases import WITHDRAWN
+from entrywise.study.plans import FEATURES
 from entrywise.study.records import Record
 from entrywise.study.schema import FREE, GIVEN, epochs, facts, pending, questions, steps, wants
 from entrywise.study.store import Store
@@ -52,7 +54,7 @@ def held(store: Store, record: Record) -> dict[str, Any]:
         return {
             "open": int(total[0]),
             "leased": int(total[1] or 0),
-            "reserved": float(total[2] or 0.0),
+            "held": float(total[2] or 0.0),
             "out": float(total[3] or 0.0),
             "workers": [
                 {"worker": w, "holds": int(n), "since": since, "until": float(until)}
@@ -64,11 +66,11 @@ def held(store: Store, record: Record) -> dict[str, Any]:
     return store.database.read(count)
 
 
-def money(record: Record, reserved: float) -> dict[str, Any]:
-    """Return what was spent, is reserved for open questions, and is left."""
+def money(record: Record, held: float) -> dict[str, Any]:
+    """Return what was spent, is held for open questions, and is left."""
     return {
-        "spent": record.committed - reserved,
-        "reserved": reserved,
+        "spent": record.committed - held,
+        "held": held,
         "budget": record.budget,
         "left": record.left,
         "currency": record.currency,
@@ -92,7 +94,7 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
     about = {
         "name": record.name,
         "plan": record.plan,
-        "params": dict(record.params),
+        "params": {k: _brief(k, v) for k, v in record.params.items()},
         "seed": record.seed,
         "state": record.state,
         "reason": record.reason,
@@ -108,7 +110,7 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
         "workers": now["workers"],
         "failed": failed,
         "implausible": implausible(store, record, labels) if record.streaming else [],
-        **money(record, now["reserved"]),
+        **money(record, now["held"]),
         "out": now["out"],
         **_errors(reports),
         "trouble": trouble,
@@ -117,6 +119,13 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
         "created_at": record.created_at,
     }
     return about | {"sentence": sentence(about)}
+
+
+def _brief(name: str, value: Any) -> Any:
+    """Return a parameter as it is shown: features of lines in words."""
+    if name in FEATURES and value is not None:
+        return in_words(value)
+    return value
 
 
 def _reports(store: Store, record: Record) -> list[tuple[float, dict[str, Any]]]:
@@ -245,7 +254,7 @@ def _lines(
     asked = (
         sa.select(
             q.batch, q.position, q.row, q.col, q.mode, q.price, q.arm, q.probability, f.turn, f.kind,
-            f.value, f.failed, f.worker, f.told_at, f.charged, p.worker.label("holder"), p.leased_until,
+            f.value, f.failed, f.worker, f.told_at, f.charged, f.reason, p.worker.label("holder"), p.leased_until,
             p.price.label("quote"),
         )
         .select_from(questions.outerjoin(facts, said).outerjoin(pending, queued))
@@ -273,7 +282,7 @@ def _lines(
     for row in memory:
         entry = _entry(labels, row.batch, row, "entry", 0.0)
         answer = {"value": row.value, "failed": row.value is None, "worker": None}
-        answer |= {"told_at": None, "what": "memory"}
+        answer |= {"told_at": None, "what": "memory", "reason": None}
         found.append(((row.batch, row.position), entry | answer))
     for _, line in sorted(found, key=lambda each: each[0]):
         yield line
@@ -305,13 +314,14 @@ def _question_lines(labels: Labels, number: int, lines: list[Any]) -> list[dict[
         entry = _entry(labels, number, first, first.mode, price)
         answer = {"value": line.value, "failed": bool(line.failed), "worker": line.worker}
         what = _what(line, standing, number)
-        found.append(entry | answer | {"told_at": line.told_at, "what": what})
+        when = {"told_at": line.told_at, "what": what, "reason": line.reason}
+        found.append(entry | answer | when)
     is_out = first.leased_until is not None and first.leased_until >= 0
     if standing is None and is_out:
         entry = _entry(labels, number, first, first.mode, first.quote)
         what = "leased" if first.holder else "open"
         answer = {"value": None, "failed": False, "worker": first.holder}
-        found.append(entry | answer | {"told_at": None, "what": what})
+        found.append(entry | answer | {"told_at": None, "what": what, "reason": None})
     return sorted(found, key=lambda line: line["what"] in ("told", "known"))
 
 

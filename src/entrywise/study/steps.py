@@ -57,7 +57,7 @@ class Purse(Ledger):
         """What may be spent; infinite without a budget."""
         return math.inf if self.budget is None else self.budget
 
-    def reserve(self, amount: float) -> None:
+    def hold(self, amount: float) -> None:
         """Refuse what cannot be paid; the store holds the rest."""
         slack = 1e-9 * (self.total or 0.0)  # round-off in sums of prices, far below a cent
         if amount > self.left + slack:

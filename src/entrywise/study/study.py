@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from entrywise import __version__
+from entrywise.complete import as_observations
 from entrywise.exceptions import (
     EntrywiseError,
     ParameterError,
@@ -20,12 +21,11 @@ from entrywise.exceptions import (
     StoreError,
     TellError,
 )
-from entrywise.observations import Observations
 from entrywise.oracles import Oracle
 from entrywise.queries import Plan, Prices
 from entrywise.results import Certificate, Result
 from entrywise.study import changes, plans, status
-from entrywise.study.entries import Asked, Labels, parse
+from entrywise.study.entries import Asked, Labels, parse, told_lines
 from entrywise.study.records import ANY, Blaming, Filter, Key, Leased, Record, Told, Workers
 from entrywise.study.remote import RemoteStudy
 from entrywise.study.steps import Refused, Steps
@@ -89,7 +89,7 @@ class Study:
         seed: int | None = None,
         budget: float | None = None,
         prices: Prices | Mapping[str, Any] | None = None,
-        known: Observations | None = None,
+        known: Any = None,
         rows: Sequence[str] | None = None,
         cols: Sequence[str] | None = None,
         currency: str | None = None,
@@ -105,12 +105,13 @@ class Study:
         plan : str
             A name that ``entrywise methods active`` lists, one of `plans`, or ``module:function`` of your own plan.
         params : mapping
-            The plan's parameters, as plain JSON.
+            The plan's parameters, as plain JSON; ``row_features`` and ``col_features`` may be frames by label or arrays,
+            and are kept in the study.
         seed : int, optional
             Becomes the plan's ``rng``; drawn and recorded when left out.
         budget, prices : optional
             Given to the plan where it takes them; the ledger keeps to them in any case.
-        known : Observations, optional
+        known : Observations, frame, array with NaN or sparse matrix, optional
             Entries known beforehand: used, and free.
         rows, cols : sequence of str, optional
             Labels; they set the size. Those of rows name both axes of a symmetric plan.
@@ -121,6 +122,7 @@ class Study:
         """
         allowed = _with(plans, plan)
         maker = _makers(allowed)
+        known = None if known is None else as_observations(known)
         store = changes.create(
             url, name, plan, maker, params or {}, seed, budget, prices, known, rows, cols, currency
         )
@@ -217,9 +219,9 @@ class Study:
         if limit is None and found:
             return found
         if len(found) < (limit or 1):
-            found.why = self._why(
-                len(found), rows is not None or cols is not None or mode is not None
-            )
+            filtered = rows is not None or cols is not None or mode is not None
+            plates = {q.plate for q in found if q.plate is not None}
+            found.why = plates_are_whole(plates) if plates else self._why(filtered)
         return found
 
     def lease(
@@ -258,13 +260,16 @@ class Study:
         if found is not None and (limit is None or count >= limit or not self._record.streaming):
             return found, "open"
         missing = None if limit is None else limit - count
+        if found is not None and missing is not None and missing < found.smallest_plate:
+            return found, "open"  # no further plate would fit
         record = self.advance(wanted, missing)
         if record.state == "open":
-            more = leases.take(record, missing, worker, lease, wanted)
+            begun = found is not None
+            more = leases.take(record, missing, worker, lease, wanted, begun=begun)
             found = more if found is None else found if more is None else joined(found, more)
         return found, "open" if found is not None else record.state
 
-    def _why(self, count: int, filtered: bool) -> str:
+    def _why(self, filtered: bool) -> str:
         """Say why fewer questions came than were wanted."""
         now = self.status()
         if now["state"] != "open":
@@ -282,7 +287,7 @@ class Study:
 
     def tell(
         self,
-        answers: Mapping[str, Any] | Iterable[Any],
+        answers: Any,
         worker: Workers = None,
         *,
         blame: Blaming | None = None,
@@ -290,13 +295,13 @@ class Study:
         """Keep answers, all of them or none; return how many were new.
 
         Each is ``(id, value)``, ``(question, value)`` or ``(row, col, value)``; None or ``"failed"`` says that the
-        measurement failed. The same answer twice is harmless. Another value is refused, with both named,
+        measurement failed. Or they are a frame with ``value``, and ``id`` or ``row`` and ``col``; its empty values are
+        left out. The same answer twice is harmless. Another value is refused, with both named,
         or kept beside the first where the plan takes repeated noisy answers, or where two people held the question. A
         named worker must hold the questions, or have held them: a late answer counts.
         """
         blame = blame or (lambda k: f"answer {k}: ")
-        given = answers if isinstance(answers, Mapping) else list(answers)
-        told = self._parsed(given, blame)
+        told = self._parsed(told_lines(answers), blame)
         return self.put(told, worker, blame=blame)
 
     def _parsed(self, answers: Any, blame: Blaming) -> Told:
@@ -472,17 +477,22 @@ class Study:
         budget: float | None = None,
         *,
         prices: Prices | Mapping[str, Any] | None = None,
+        row_features: Any = None,
+        col_features: Any = None,
     ) -> None:
         """Add rows and columns (labels, or how many where there are none) and money.
 
-        Where prices are given by line, give those of all lines again.
+        Where prices are given by line, give those of all lines again. Where lines have features, give those of the new
+        ones, a frame by label or an array in order; what is missing is taken for the mean.
         """
-        changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices)
+        features = {"row": row_features, "col": col_features}
+        changes.extend(self.store, self.name, self._maker, rows, cols, budget, prices, features)
         self._advance_after("the change is")
 
-    def add(self, known: Observations) -> int:
-        """Add entries that somebody measured anyway, as known: used, and free; return how many."""
-        count = changes.add(self.store, self.name, self._labels(self._look()), known)
+    def add(self, known: Any) -> int:
+        """Add entries that somebody measured anyway (Observations, a frame, ...), as known: used, and free; return how many."""
+        seen = as_observations(known)
+        count = changes.add(self.store, self.name, self._labels(self._look()), seen)
         self._advance_after("the entries are")
         return count
 
@@ -504,19 +514,21 @@ class Study:
         changes.set_params(self.store, self.name, self._maker, params or {}, prices)
         self._advance_after("the change is")
 
-    def amend(self, answer: Any, value: Any, worker: str | None = None) -> int:
-        """Correct an answer, given by its id or as (row, col); the log keeps both values.
+    def amend(
+        self, answer: Any, value: Any, worker: str | None = None, *, reason: str | None = None
+    ) -> int:
+        """Correct an answer, given by its id or as (row, col); the log keeps both values and the reason.
 
         Return how many questions are out: their answers are kept and used, as ever.
         """
         labels = self._labels(self._look())
-        changes.amend(self.store, self.name, labels, answer, value, worker)
+        changes.amend(self.store, self.name, labels, answer, value, worker, reason)
         self._advance_after("the correction is")
         return changes.out_with(self.store, self._look())
 
-    def void(self, answer: Any, worker: str | None = None) -> None:
-        """Forget an answer, given by its id or as (row, col), so that it is asked again."""
-        changes.void(self.store, self.name, self._labels(self._look()), answer, worker)
+    def void(self, answer: Any, worker: str | None = None, *, reason: str | None = None) -> None:
+        """Forget an answer, given by its id or as (row, col), so that it is asked again; the log keeps the reason."""
+        changes.void(self.store, self.name, self._labels(self._look()), answer, worker, reason)
         self._advance_after("the change is")
 
     def renew(self) -> None:
@@ -571,6 +583,12 @@ class Study:
     def play(self, oracle: Oracle) -> Any:
         """Let `oracle` answer whole batches in this thread, to the end, and return the result."""
         return self.run(oracle, workers=1, whole=True)
+
+
+def plates_are_whole(plates: set[int]) -> str:
+    """Say why fewer questions came than a plate has wells."""
+    what = "this plate uses" if len(plates) == 1 else f"these {len(plates)} plates use"
+    return f"plates are handed out whole, and {what} no more wells; ask again for the next"
 
 
 def joined(first: Leased, then: Leased) -> Leased:

@@ -379,6 +379,7 @@ class _Telling:
             "charged": [q.price if kind == "answer" else 0.0 for q in of],
             "epoch": self.epoch,
             "seen": None if kind == "answer" else UNSEEN,
+            "reason": [self.told.reasons.get(k) for k in ks],
         }
         self.database.insert(connection, facts, row)
 

@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from entrywise.exceptions import ParameterError, StoreError, TellError
 from entrywise.methods import get
+from entrywise.queries import Prices
 from entrywise.results import Matrix
 from entrywise.study import Study, changes, entries, plans, status, tokens
 from entrywise.study.cells import cells, far_off, said_of
@@ -35,10 +36,30 @@ from entrywise.study.study import joined
 from entrywise.web import story as stories
 from entrywise.web import uploads
 from entrywise.web.background import Background
+from entrywise.web.forecast import forecast
 from entrywise.web.guard import Who, named, needs, who
 from entrywise.web.report import written
 
-api = APIRouter(prefix="/api/v1")
+
+class Mistake(BaseModel):
+    """What was wrong with a request: a sentence, or what of it could not be understood."""
+
+    message: str | None = None
+    kind: str | None = None
+    detail: Any = None
+
+
+REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"model": Mistake, "description": "The body cannot be read."},
+    401: {"model": Mistake, "description": "No token, or one that is unknown, expired or revoked."},
+    403: {"model": Mistake, "description": "The role does not allow it, or the CSRF header lacks."},
+    404: {"model": Mistake, "description": "There is no such study or address."},
+    408: {"model": Mistake, "description": "The body came too slowly."},
+    413: {"model": Mistake, "description": "The body is too large."},
+    421: {"model": Mistake, "description": "The service is not called by that name."},
+    422: {"model": Mistake, "description": "The request is wrong; nothing was changed."},
+}
+api = APIRouter(prefix="/api/v1", responses=REFUSED)
 MOMENT = 0.3  # seconds that a request waits for what is worked out beside it
 AGAIN = 1  # seconds after which to come back
 MOST = 1_000_000  # questions, answers or entries in one call
@@ -49,8 +70,23 @@ Reader = Annotated[Who, Depends(needs("reader"))]
 Worker = Annotated[Who, Depends(needs("worker"))]
 Owner = Annotated[Who, Depends(needs("owner"))]
 WAIT: dict[int | str, dict[str, Any]] = {
-    202: {"description": "It is being worked out; come back after Retry-After seconds."}
+    202: {
+        "description": "It is being worked out; come back after Retry-After seconds.",
+        "content": {"application/json": {}},
+    }
 }
+
+
+def gives(media: str) -> dict[int | str, dict[str, Any]]:
+    """Return how the schema tells that an answer is no JSON."""
+    return {200: {"description": "What was asked for.", "content": {media: {}}}}
+
+
+BYTES, PAGE, NEWS = (
+    gives("application/octet-stream"),
+    gives("text/html"),
+    gives("text/event-stream"),
+)
 
 
 class Body(BaseModel):
@@ -119,6 +155,7 @@ class Amend(Body):
     col: str | int | None = None
     value: float | str | None = None
     worker: str | None = None
+    reason: str | None = Field(None, max_length=2000)
 
 
 class Extend(Body):
@@ -127,6 +164,8 @@ class Extend(Body):
     rows: list[str] | int | None = None
     cols: list[str] | int | None = None
     budget: float | None = None
+    row_features: dict[str, Any] | None = None
+    col_features: dict[str, Any] | None = None
 
 
 class NewToken(Body):
@@ -227,14 +266,9 @@ def create_from_files(
     """Make a study from files: the labels of rows and columns, prices, what is known."""
     get(plan, "active")
     row_names, col_names = uploads.labels(rows), uploads.labels(cols)
-    both = col_names or row_names
     params: dict[str, Any] = {"goal": goal} if goal else {}
     work = background(request)
-    beside = not (uploads.empty(known) and uploads.empty(prices))
-    if beside and (row_names is None or both is None):
-        raise ParameterError("known entries and prices need the labels of rows and columns")
-    seen = None if uploads.empty(known) else uploads.known(known, row_names or [], both or [])
-    quotes = None if uploads.empty(prices) else uploads.prices(prices, row_names or [], both or [])
+    seen, quotes = uploads.beside(row_names, col_names or row_names, known, prices)
 
     def make() -> dict[str, Any]:
         made = Study.create(
@@ -246,13 +280,33 @@ def create_from_files(
             budget=budget,
             currency=currency or None,
             known=seen,
-            prices=quotes,
+            prices=None if quotes is None else Prices(quotes),
             rows=row_names,
             cols=col_names,
         )
         return made.status()
 
     return said(work.job(("create", name), make).result(), 201)
+
+
+@api.post("/forecast")
+def foretell(
+    request: Request,
+    person: Owner,
+    rows: Annotated[UploadFile, File()],
+    cols: Annotated[UploadFile, File()],
+    budget: Annotated[float, Form(gt=0, le=1e300)],
+    currency: Annotated[str, Form(max_length=20)] = "",
+    known: Annotated[UploadFile | None, File()] = None,
+    prices: Annotated[UploadFile | None, File()] = None,
+) -> Response:
+    """Say what a budget would buy of a study that is not made yet; nothing is kept."""
+    row_names, col_names = uploads.labels(rows), uploads.labels(cols)
+    if not row_names or not col_names:
+        raise ParameterError("a forecast needs the labels of rows and columns")
+    seen, quotes = uploads.beside(row_names, col_names, known, prices)
+    shape = (len(row_names), len(col_names))
+    return said({"words": forecast(shape, budget, prices=quotes, known=seen, currency=currency)})
 
 
 @api.get("/studies/{name}")
@@ -394,12 +448,12 @@ def release(request: Request, name: str, body: Release, person: Worker) -> Respo
 
 @api.post("/studies/{name}/amend")
 def amend(request: Request, name: str, body: Amend, person: Owner) -> Response:
-    """Correct an answer; the log keeps both values."""
+    """Correct an answer; the log keeps both values and the reason."""
     study = study_of(request, name)
     by_entry = body.id is None
     answer: Any = (body.row, body.col) if by_entry else body.id
     by = body.worker or person.name
-    changes.amend(study.store, study.name, study.labels, answer, body.value, by)
+    changes.amend(study.store, study.name, study.labels, answer, body.value, by, body.reason)
     background(request).step(study.name)
     return said({"amended": True})
 
@@ -409,9 +463,11 @@ def extend(request: Request, name: str, body: Extend, person: Owner) -> Response
     """Add rows, columns and money."""
     study, work = study_of(request, name), background(request)
     maker = plans.makers({})
+    features = {"row": body.row_features, "col": body.col_features}
 
     def change() -> None:
-        changes.extend(study.store, study.name, maker, body.rows, body.cols, body.budget, None)
+        lines = (body.rows, body.cols)
+        changes.extend(study.store, study.name, maker, *lines, body.budget, None, features)
 
     work.job(("change", study.name, id(body)), change).result()
     work.forget(study.name)
@@ -464,7 +520,7 @@ def scored(told: stories.Story) -> dict[str, Any]:
     }
 
 
-@api.get("/studies/{name}/result.npz", responses=WAIT)
+@api.get("/studies/{name}/result.npz", response_class=Response, responses=WAIT | BYTES)
 def result_file(
     request: Request,
     name: str,
@@ -521,7 +577,7 @@ def log(
     return said(list(islice(lines, first, first + limit)))
 
 
-@api.get("/studies/{name}/report.html", responses=WAIT)
+@api.get("/studies/{name}/report.html", response_class=Response, responses=WAIT | PAGE)
 def report(request: Request, name: str, person: Reader) -> Response:
     """Return the report in one file, to save."""
     told = telling(request, name)
@@ -535,7 +591,7 @@ def report(request: Request, name: str, person: Reader) -> Response:
 # the map
 
 
-@api.get("/studies/{name}/tile")
+@api.get("/studies/{name}/tile", response_class=Response, responses=BYTES)
 def tile(
     request: Request,
     name: str,
@@ -544,14 +600,16 @@ def tile(
     col: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     rows: Annotated[int, Query(ge=1, le=TILE)] = TILE,
     cols: Annotated[int, Query(ge=1, le=TILE)] = TILE,
-    every: Annotated[int, Query(ge=1, le=2**20)] = 1,
+    row_every: Annotated[int, Query(ge=1, le=2**20)] = 1,
+    col_every: Annotated[int, Query(ge=1, le=2**20)] = 1,
     show: Annotated[str, Query(pattern="^(value|doubt)$")] = "value",
     sort: Annotated[bool, Query()] = False,
 ) -> Response:
     """Return a piece of the map: a byte of state for each cell, then a float32 of value or width of the interval.
 
-    `every` takes each so-many-th row and column; a cell there has the most of the states it stands for. `sort` puts
-    the rows by their scores. The headers ``x-rows`` and ``x-cols`` say how many there are.
+    `row_every` and `col_every` take each so-many-th row and column, so that a tall matrix is a small picture; a cell
+    there has the most of the states it stands for. `sort` puts the rows by their scores. The headers ``x-rows`` and
+    ``x-cols`` say how many there are.
     """
     study = study_of(request, name)
     record = study.store.record(study.name)
@@ -562,8 +620,8 @@ def tile(
     order = np.arange(m)
     if sort and told is not None and told.board is not None and len(told.board.mean) == m:
         order = np.asarray(told.board.order)
-    i = np.arange(row, min(row + rows * every, m), every)
-    j = np.arange(col, min(col + cols * every, n), every)
+    i = np.arange(row, min(row + rows * row_every, m), row_every)
+    j = np.arange(col, min(col + cols * col_every, n), col_every)
     states = np.zeros((len(i), len(j)), np.uint8)
     values = np.full((len(i), len(j)), np.nan, np.float32)
     if len(i) and len(j):
@@ -572,12 +630,12 @@ def tile(
             values[:] = shown(found, order[i], j, show)
         place = np.empty(m, np.int64)
         place[order] = np.arange(m)
-        last = min(int(i[-1]) + every, m)
+        last = min(int(i[-1]) + row_every, m)
         whole = (0, m) if sort else (row, last)
-        seen = cells(study.store, record, whole, (col, min(int(j[-1]) + every, n)))
+        seen = cells(study.store, record, whole, (col, min(int(j[-1]) + col_every, n)))
         at = place[seen.rows]
         inside = (at >= row) & (at < last)
-        a, b = (at[inside] - row) // every, (seen.cols[inside] - col) // every
+        a, b = (at[inside] - row) // row_every, (seen.cols[inside] - col) // col_every
         np.maximum.at(states, (a, b), seen.states[inside])
         known = np.isfinite(seen.values[inside])
         values[a[known], b[known]] = seen.values[inside][known] if show == "value" else 0.0
@@ -593,7 +651,7 @@ def shown(found: Any, i: Any, j: Any, show: str) -> Any:
         return np.asarray(found.entries(rows, cols)).reshape(len(i), len(j))
     if not stories.has_intervals(found):
         return np.nan
-    low, high = found.interval(rows, cols, stories.LEVEL, of="truth")
+    low, high = found.interval(rows, cols, stories.LEVEL, of=found.interval_of)
     return (high - low).reshape(len(i), len(j))
 
 
@@ -627,7 +685,7 @@ def cell(
 # news
 
 
-@api.get("/studies/{name}/events")
+@api.get("/studies/{name}/events", response_class=Response, responses=NEWS)
 async def events(request: Request, name: str, person: Reader) -> Response:
     """Send word when something happened in a study (server-sent events), looking once a second."""
     work, given = background(request), named(name)

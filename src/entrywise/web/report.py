@@ -149,10 +149,8 @@ def cost(told: Story) -> Html:
         pieces.append(fragments.meter(now["spent"] / now["budget"], words))
     else:
         pieces.append(paragraph(f"{now['spent']:,.6g}{unit} spent; no limit was set."))
-    if now["reserved"]:
-        pieces.append(
-            paragraph(f"{now['reserved']:,.6g}{unit} more are held for questions that wait.")
-        )
+    if now["held"]:
+        pieces.append(paragraph(f"{now['held']:,.6g}{unit} more are held for questions that wait."))
     pieces += error_curve(told, unit)
     return section("What it cost", *pieces, id="cost")
 
@@ -255,7 +253,12 @@ def matrix_answer(told: Story, cells: Cells | None, level: float) -> list[Html]:
     pieces: list[Html] = [element("h3", "Completed entries")]
     sure = has_intervals(found)
     words = f"{m:,} × {n:,}, rank {found.rank}"
-    words += f"; {level:.0%} intervals of the entry itself." if sure else "; without intervals."
+    if not sure:
+        words += "; without intervals."
+    elif found.interval_of == "truth":
+        words += f"; {level:.0%} intervals of the entry itself."
+    else:
+        words += f"; {level:.0%} intervals of a new answer (the noise is not known apart from lack of fit)."
     pieces.append(paragraph(words, class_="quiet"))
     if cells is None:
         return pieces

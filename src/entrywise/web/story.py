@@ -94,11 +94,12 @@ def has_intervals(found: Any) -> bool:
 def entries(
     found: Any, rows: ArrayLike, cols: ArrayLike, level: float = LEVEL
 ) -> tuple[Array, Array | None, Array | None]:
-    """Return completed entries with their intervals (of the entry itself), None where there are none."""
+    """Return completed entries with their intervals (of the entry itself where its noise is known, else of an
+    answer), None where there are none."""
     values = np.asarray(found.entries(rows, cols), np.float64)
     if not has_intervals(found):
         return values, None, None
-    low, high = found.interval(rows, cols, level, of="truth")
+    low, high = found.interval(rows, cols, level, of=found.interval_of)
     return values, low, high
 
 

@@ -13,8 +13,8 @@ from fastapi import UploadFile
 
 from entrywise.exceptions import DataError
 from entrywise.observations import Observations
-from entrywise.queries import Prices
 from entrywise.tables import number, read_labels, read_long, read_table
+from entrywise.types import Array
 
 ENDINGS = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".xlsx", ".xls", ".ods")
 
@@ -67,19 +67,35 @@ def answers(file: UploadFile) -> tuple[list[tuple[Any, ...]], Callable[[int], st
     return [tuple(item) for _, item in lines], lambda k: f"line {lines[k][0]}: "
 
 
+def beside(
+    rows: list[str] | None,
+    cols: list[str] | None,
+    known_file: UploadFile | None,
+    price_file: UploadFile | None,
+) -> tuple[Observations | None, Array | None]:
+    """Return what is known beforehand and the price of every cell, where such files were sent."""
+    if empty(known_file) and empty(price_file):
+        return None, None
+    if rows is None or cols is None:
+        raise DataError("known entries and prices need the labels of rows and columns")
+    seen = None if empty(known_file) else known(known_file, rows, cols)
+    quotes = None if empty(price_file) else prices(price_file, rows, cols)
+    return seen, quotes
+
+
 def known(file: Any, rows: list[str], cols: list[str]) -> Observations:
     """Return the entries of a file of row, col, value."""
     return _cells(file, rows, cols, "value")
 
 
-def prices(file: Any, rows: list[str], cols: list[str]) -> Prices:
-    """Return the price of every cell from a file of row, col, price."""
+def prices(file: Any, rows: list[str], cols: list[str]) -> Array:
+    """Return the price of every cell, shape (m, n), from a file of row, col, price."""
     table = _cells(file, rows, cols, "price").to_dense()
     missing = np.argwhere(np.isnan(table))
     if len(missing):
         i, j = missing[0]
         raise DataError(f"every cell needs a price, ({rows[i]!r}, {cols[j]!r}) has none; add it")
-    return Prices(table)
+    return table
 
 
 def _cells(file: UploadFile, rows: list[str], cols: list[str], name: str) -> Observations:
@@ -94,5 +110,7 @@ def _cells(file: UploadFile, rows: list[str], cols: list[str], name: str) -> Obs
         if value is None:
             raise DataError(f"line {at}: {name} must be a number, got {text!r}")
         found.append((places[0][row], places[1][col], value))
+    if not found:
+        raise DataError(f"the file must have lines of row, col, {name}, it has none")
     i, j, values = zip(*found, strict=True)
     return Observations.from_triplets(i, j, values, (len(rows), len(cols)))

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from entrywise.active.cells.purchase import Purchase
+from entrywise.active.cells.reserve import RESERVED
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
-from entrywise.passive.low_rank import low_rank
 from entrywise.results import Calibration, Certificate, LowRank, Posterior
+from entrywise.results.calibration import normal_width
+from entrywise.results.levels import logistic_mean, logistic_slope, set_scores
+from entrywise.results.posterior import design, packed, squares
 from entrywise.types import Array, Indices
 
+PROMISED = 0.9  # level of the intervals that a certificate speaks of
 FEWEST = 100  # effective reserve below which no interval is promised
+BLOCK = 1 << 20  # cells looked at at once
 FOLDS = 5  # of the reserve: each is predicted by a fit to all the rest
+SPARE = 1.2  # times that: chance draws fewer at times, and the rule takes some over
 SWEEPS = 40  # of a fit at most: a step begins from nothing, which costs little more than going on
 
 
@@ -32,8 +39,7 @@ def calibrated(
     scores, effective = np.zeros(0), 0.0
     if len(state.hidden) and fit.has_variance:
         effective = effective_reserve(state)
-        if effective >= FEWEST:
-            scores = reserve_scores(state, rank, rounds)
+        scores = reserve_scores(state, rank, rounds)
         fit = fitted(state.with_reserve(np.ones(len(state.hidden), bool)), rank, rounds)
     report: dict[str, Any] = {
         **fit.report,
@@ -46,30 +52,41 @@ def calibrated(
         "reason": reason,
     }
     calibration: Calibration | None = None
+    promise, share = "share of 90 % intervals that cover", PROMISED
     assumes: tuple[str, ...] = ("the low-rank model holds", "the rule's choices do not matter")
     checked: tuple[str, ...] = ()
-    if effective:
-        report["effective_reserve"] = effective
-    if len(scores):
-        calibration = Calibration(scores)
-        assumes = ("cells asked about are drawn at random from those not bought",)
-        checked = (
-            "the reserve was drawn first and hidden from the rule; each fifth of it was predicted from the rest",
-        )
-    elif effective:
-        report["intervals"] = (
-            f"Gaussian: the reserve counts as {effective:.0f} cells, fewer than {FEWEST}; enlarge it"
-        )
-    else:
+    if not effective:
         report["intervals"] = "Gaussian: without a blind reserve none are calibrated"
-    promise = Certificate("share of 90 % intervals that cover", 0.9, assumes, checked)
-    return replace(fit, calibration=calibration, certificates=(promise,), report=report)
+        promise += ", which nothing has tested"
+    else:
+        expected = PROMISED if fit.is_binary else normal_width(PROMISED)
+        share = float(np.mean(scores <= expected))
+        report["effective_reserve"] = effective
+        report["reserve_covered"] = share
+        if effective < FEWEST:
+            promise = "share of the reserve that 90 % intervals covered"
+            checked = (f"on a reserve worth {effective:.0f} cells, hidden from the rule",)
+            report["intervals"] = (
+                f"Gaussian: the reserve counts as {effective:.0f} cells, fewer than {FEWEST}; enlarge it"
+            )
+        else:
+            if fit.is_binary and fit.answers is not None:
+                fit = replace(fit, answers=replace(fit.answers, scores=np.sort(scores)))
+            else:
+                calibration = Calibration(scores)
+            checked = (
+                "the reserve was drawn first and hidden from the rule; each fifth of it was predicted from the rest",
+                f"before it set their width, intervals covered {share:.2f} of it",
+            )
+            share = PROMISED
+            assumes = ("cells asked about are drawn at random from those not bought",)
+    told = Certificate(promise, share, assumes, checked, vacuous=not checked)
+    return replace(fit, calibration=calibration, certificates=(told,), report=report)
 
 
 def effective_reserve(state: Purchase) -> float:
     """Return how many equally weighted cells the reserve is worth: (sum w)^2 / sum w^2, w = 1 / chance."""
-    w = 1.0 / state.hidden_chance
-    return float(w.sum() ** 2 / (w**2).sum())
+    return effective_count(1.0 / state.hidden_chance)
 
 
 def reserve_scores(state: Purchase, rank: int | None, seed: int) -> Array:
@@ -85,8 +102,7 @@ def reserve_scores(state: Purchase, rank: int | None, seed: int) -> Array:
     for k in range(FOLDS):
         out = fold == k
         fit = fitted(state.with_reserve(~out), rank, seed)
-        apart = np.abs(state.hidden_values[out] - fit.entries(i[out], j[out]))
-        scores[out] = apart / fit.deviation(i[out], j[out])
+        scores[out] = _scores(fit, i[out], j[out], state.hidden_values[out])
     w = 1.0 / state.hidden_chance
     order = np.argsort(scores)
     scores, w = scores[order], w[order]
@@ -98,6 +114,42 @@ def reserve_scores(state: Purchase, rank: int | None, seed: int) -> Array:
     return scores[np.minimum(at, len(scores) - 1)]
 
 
+def effective_count(weights: Array) -> float:
+    """Return how many equally weighted cells some weighted ones are worth."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def reserve_advice(chance: Array, share: float, budget: float, cells: int) -> str | None:
+    """Return why a reserve drawn with these chances will not calibrate intervals, and what would; None where it will.
+
+    What a reserve is worth grows as its money does, until its cells are drawn with the largest chance. `cells` is how
+    many could be in it.
+    """
+    worth = effective_count(1.0 / chance) if len(chance) else 0.0
+    if worth >= FEWEST:
+        return None
+    words = f"the reserve counts for {worth:.0f} cells, and its intervals need {FEWEST}: "
+    largest = RESERVED * cells
+    if largest < SPARE * FEWEST:
+        return f"{words}{cells} cells are too few for one, leave it out (reserve=0)"
+    share = max(share, 1e-9)
+    needed = SPARE * share * FEWEST / max(worth, 1.0)
+    if needed < 0.5:  # beyond that little is left for the rule
+        enough = math.ceil(100 * needed) / 100
+        return f"{words}a share of {enough:g} would do (reserve={enough:g})"
+    money = budget * needed / share
+    return f"{words}at this share a budget of {money:.3g} would do, or leave it out (reserve=0)"
+
+
+def _scores(fit: LowRank, i: Indices, j: Indices, values: Array) -> Array:
+    """Return how far answers are off in standard deviations; of yes/no: how likely what they are not was, if likelier."""
+    if fit.answers is None or not fit.is_binary:
+        return np.asarray(np.abs(values - fit.entries(i, j)) / fit.deviation(i, j))
+    yes = fit.probability(i, j)
+    came = (values == fit.answers.values[1]).astype(np.int64)
+    return set_scores(np.stack([1.0 - yes, yes], axis=-1), came)
+
+
 def row_means(fit: LowRank, rows: Indices, cols: Indices, values: Array) -> tuple[Array, Array]:
     """Return the mean of every row of the matrix and its posterior variance, both of shape (m,).
 
@@ -105,6 +157,8 @@ def row_means(fit: LowRank, rows: Indices, cols: Indices, values: Array) -> tupl
     :meth:`~entrywise.results.Posterior.sum_variance`.
     """
     (m, n), posterior = fit.shape, _posterior(fit)
+    if fit.is_binary:
+        return _probability_means(fit, posterior, rows, cols, values)
     b = fit.row_offset if fit.row_offset is not None else np.zeros(m)
     c = fit.col_offset if fit.col_offset is not None else np.zeros(n)
     bought = posterior.row_sums(fit.left, fit.right, rows, cols)
@@ -114,10 +168,37 @@ def row_means(fit: LowRank, rows: Indices, cols: Indices, values: Array) -> tupl
     return total / n, posterior.sum_variance(rest) / n**2
 
 
-def sum_variances(fit: LowRank, rows: Indices, cols: Indices) -> Array:
-    """Return the variance of the sum of each row's listed cells under the fit, shape (m,)."""
-    posterior = _posterior(fit)
-    return posterior.sum_variance(posterior.row_sums(fit.left, fit.right, rows, cols))
+def _probability_means(
+    fit: LowRank, posterior: Posterior, rows: Indices, cols: Indices, values: Array
+) -> tuple[Array, Array]:
+    r"""Return :func:`row_means` of yes/no answers.
+
+    An answer moves with its logit by the mean slope w, and its variance about its probability is w as well: with
+    :math:`s_i = \sum_j w_{ij} \tilde v_j` the variance of the sum of open cells is
+    :math:`s_i^\top C^u_i s_i + \sum_j (w_{ij}^2\, \tilde u_i^\top C^v_j \tilde u_i + w_{ij})`.
+    """
+    m, n = fit.shape
+    low, high = fit.answers.values if fit.answers is not None else (0.0, 1.0)
+    U, V = design(fit.left), design(fit.right)
+    total, variance = np.bincount(rows, values, m).astype(np.float64), np.zeros(m)
+    is_open = np.ones((m, n), bool)
+    is_open[rows, cols] = False
+    every = np.arange(n)
+    for start in range(0, m, step := max(1, BLOCK // n)):
+        part = np.arange(start, min(start + step, m))
+        mean = fit.latent(part[:, None], every)
+        spread = posterior.entry_variance(
+            fit.left, fit.right, *np.broadcast_arrays(part[:, None], every)
+        )
+        free = is_open[part]
+        chance = np.where(free, logistic_mean(mean, spread), 0.0)
+        w = np.where(free, logistic_slope(mean, spread), 0.0)
+        s = w @ V
+        by_column = squares(U[part]) @ packed(posterior.cols.cov).T
+        own = np.einsum("ia,iab,ib->i", s, posterior.rows.cov[part], s)
+        variance[part] = own + (w**2 * by_column + w).sum(axis=1)
+        total[part] += low * free.sum(axis=1) + (high - low) * chance.sum(axis=1)
+    return total / n, (high - low) ** 2 * variance / n**2
 
 
 def _posterior(fit: LowRank) -> Posterior:
@@ -173,4 +254,4 @@ def fitted(state: Purchase, rank: int | None, seed: int) -> LowRank:
     if not len(state.values):
         return LowRank(np.zeros((m, 0)), np.zeros((n, 0)))
     k = None if rank is None else min(rank, m, n)
-    return low_rank(state.observations, k, rng=seed, max_sweeps=SWEEPS)
+    return state.model.fit(state.observations, k, rng=seed, max_sweeps=SWEEPS)

@@ -12,6 +12,8 @@ from entrywise.linalg.shrinkage import shrunk_variances
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.results import LowRank
+from entrywise.results.levels import logistic_slope
+from entrywise.results.posterior import design
 from entrywise.types import Array, Indices
 
 Mask = NDArray[np.bool_]
@@ -126,10 +128,7 @@ def greedy_columns(fit: LowRank, open_: Mask, price: Array, money: float) -> Ind
     The row's factors start at the prior that `fit` learned from the known rows; buying column j takes its own variance
     out of the sum over the open cells and narrows the factors, neither of which needs its answer.
     """
-    n, q = fit.shape[1], fit.rank + 1
-    V = np.ones((n, q))
-    V[:, :-1] = fit.right
-    C, own = _before(fit)
+    C, V, own = _before(fit)
     s = V[open_].sum(axis=0)
     free, left = open_.copy(), money
     chosen: list[int] = []
@@ -151,14 +150,26 @@ def greedy_columns(fit: LowRank, open_: Mask, price: Array, money: float) -> Ind
         s = s - V[j]
 
 
-def _before(fit: LowRank) -> tuple[Array, Array]:
-    """Return the prior covariance of a row and each cell's own variance: noise, and the column's uncertainty."""
+def _before(fit: LowRank) -> tuple[Array, Array, Array]:
+    """Return the prior covariance of a row, how answers go with it (n, q), and each one's own variance.
+
+    That is its noise and the column's uncertainty. Yes/no answers go with their logits by the mean slope, which is
+    also their variance about their probabilities.
+    """
     posterior = fit.posterior
     assert posterior is not None
     mean = posterior.rows.prior_mean.copy()
+    V = design(fit.right)
+    expected = V @ mean + fit.offset
     mean[-1] = 1.0  # the design of a column's own level
     square = np.outer(mean, mean)
     square[:-1, :-1] += posterior.rows.prior_cov[:-1, :-1]
     columns = np.einsum("ab,jab->j", square, posterior.cols.cov)
+    C = posterior.rows.prior_cov
     own = columns + posterior.answer_variance
-    return posterior.rows.prior_cov, np.maximum(own, np.finfo(float).tiny)
+    if fit.answers is not None and fit.is_binary:
+        level = 0.0 if fit.col_offset is None else fit.col_offset
+        w = logistic_slope(expected + level, np.einsum("ja,ab,jb->j", V, C, V) + columns)
+        span = float(np.ptp(fit.answers.values))
+        V, own = span * w[:, None] * V, span**2 * (w**2 * columns + w)
+    return C, V, np.maximum(own, np.finfo(float).tiny)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.calibration import (
     calibrated,
     expected_error,
@@ -65,6 +66,10 @@ def most_informative(
     least_gain: float | None = None,
     available: Any = None,
     plate: dict[str, Any] | None = None,
+    likelihood: Literal["gaussian", "binary", "auto"] = "gaussian",
+    bounds: tuple[float, float] | None = None,
+    row_features: Any = None,
+    col_features: Any = None,
     rng: Seed = None,
     situation: Situation,
 ) -> Batch | LowRank:
@@ -104,6 +109,14 @@ def most_informative(
         A plate of `size` wells holds cells of so many `lines` (columns, or rows), each measured `replicates` times, and
         the `controls`, which tell the effect of the plate and are not bought cells. Every well is paid; some stay empty
         where their money is better spent on another plate, but a share ``fill`` (one half) is used.
+    likelihood : {"gaussian", "binary", "auto"}
+        ``binary``: answers have two values and are fitted as probabilities; a cell is then worth most where its answer is
+        open and much of its lines is unknown, see :mod:`entrywise.linalg.gain`. ``auto`` takes two-valued answers so.
+    bounds : (low, high), optional
+        The range of an answer; intervals are clipped to it. With ``auto`` that of few levels is taken from the answers.
+    row_features, col_features : frame, array, similarity or sparse matrix, optional
+        Features of the lines, in order, as in :func:`entrywise.complete`: every fit has them, so that lines of which
+        little was bought are drawn to what their features say.
 
     Returns
     -------
@@ -135,6 +148,7 @@ def most_informative(
     if form is not None:
         situation = replace(situation, facts=without_plate_effects(situation.facts))
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    state.model = AnswerModel.of(state.shape, likelihood, bounds, row_features, col_features)
     if form is not None:  # controls are never bought
         state.taken = np.union1d(state.taken, form.control_cells(state.shape))
     waiting = len(situation.pending) or situation.filtered
@@ -221,11 +235,14 @@ def _enough(
 
 
 def _foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
-    """Return the batch with what the fit expects of it, and of the cells that nobody bought."""
+    """Return the batch with what the fit expects of it, and of the cells that nobody bought.
+
+    No yes/no answer is implausible: it has no deviation.
+    """
     return replace(
         batch,
         expected=fit.entries(batch.rows, batch.cols),
-        deviation=fit.deviation(batch.rows, batch.cols),
+        deviation=None if fit.is_binary else fit.deviation(batch.rows, batch.cols),
         report={"expected_error": error},
     )
 

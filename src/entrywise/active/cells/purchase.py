@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
 from entrywise.queries import Batch, History, Prices, Situation
@@ -54,6 +55,8 @@ class Purchase:
         Lines that this step may ask for.
     limit : int, optional
         The most cells that this step may ask for.
+    model : AnswerModel
+        What answers are taken for, and the features of the lines.
     """
 
     shape: tuple[int, int]
@@ -76,6 +79,7 @@ class Purchase:
     row_open: NDArray[np.bool_] | None = None
     col_open: NDArray[np.bool_] | None = None
     limit: int | None = None
+    model: AnswerModel = field(default_factory=AnswerModel)
 
     def see(self, situation: Situation) -> None:
         """Take in what a step may look at."""

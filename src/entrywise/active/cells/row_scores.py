@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.designs import (
     LEAST_SHARE,
     Mask,
@@ -27,7 +28,6 @@ from entrywise.active.cells.purchase import see_purchase
 from entrywise.active.cells.reserve import column_order, uniform_of
 from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
-from entrywise.passive.low_rank import low_rank
 from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Array, Indices, Seed, generator
@@ -45,6 +45,10 @@ def row_scores(
     core: float = 0.5,
     rank: int | None = None,
     available: Any = None,
+    likelihood: Literal["gaussian", "binary", "auto"] = "gaussian",
+    bounds: tuple[float, float] | None = None,
+    row_features: Any = None,
+    col_features: Any = None,
     rng: Seed = None,
     situation: Situation,
 ) -> Batch | LowRank:
@@ -76,6 +80,8 @@ def row_scores(
         Components of the fit; None lets the fit choose.
     available : array of bool of shape (m, n), optional
         Which cells may be bought at all; the score of a row is its mean over these.
+    likelihood, bounds, row_features, col_features
+        As in :func:`~entrywise.active.most_informative`.
 
     Returns
     -------
@@ -101,7 +107,8 @@ def row_scores(
     if not 0 <= core <= 1:
         raise ParameterError(f"core must be in 0..1, got {core}")
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
-    board = _Board.of(state.shape, state.prices, state.available, situation)
+    model = AnswerModel.of(state.shape, likelihood, bounds, row_features, col_features)
+    board = _Board.of(state.shape, state.prices, state.available, situation, model)
     if not board.can_buy:
         cells, arm = np.zeros(0, np.int64), ""
     elif goal == "order":
@@ -132,10 +139,16 @@ class _Board:
     new_cols: Mask | None
     seen: Observations
     situation: Situation
+    model: AnswerModel
 
     @classmethod
     def of(
-        cls, shape: tuple[int, int], prices: Prices, allowed: Mask | None, now: Situation
+        cls,
+        shape: tuple[int, int],
+        prices: Prices,
+        allowed: Mask | None,
+        now: Situation,
+        model: AnswerModel,
     ) -> _Board:
         m, n = shape
         i, j = np.divmod(np.arange(m * n), n)
@@ -152,7 +165,7 @@ class _Board:
             told.rows, told.cols, told.values, shape, duplicates="mean"
         )
         new, new_cols = new_rows(known, available), new_columns(known, available)
-        return cls(shape, price, available, taken, new, new_cols, seen, now)
+        return cls(shape, price, available, taken, new, new_cols, seen, now, model)
 
     @property
     def open(self) -> Mask:
@@ -245,7 +258,7 @@ class _Board:
         assert self.new is not None
         fresh = np.flatnonzero(self.new)
         known = self.seen.take(np.flatnonzero(~self.new[self.seen.rows]))
-        fit = low_rank(known, rank)
+        fit = self.model.fit(known, rank)
         mine = self.taken & self.new[:, None]
         root = np.sqrt(
             self.price[fresh].mean(axis=1)
@@ -299,7 +312,7 @@ class _Board:
         report = {"rule": "row-scores", "goal": goal, "bought": bought}
         if not len(self.seen):
             return LowRank(np.zeros((m, 0)), np.zeros((n, 0)), report=report)
-        fit = low_rank(self.seen, None if rank is None else min(rank, m, n))
+        fit = self.model.fit(self.seen, None if rank is None else min(rank, m, n))
         assumes = ("what was bought foretells itself as it foretells the rest",)
         checked = ("every row's cells were drawn at random, or replayed on known rows",)
         promise = Certificate("share of 90 % intervals of scores that cover", 0.9, assumes, checked)

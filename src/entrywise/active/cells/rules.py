@@ -20,9 +20,6 @@ from entrywise.types import Array, Indices
 
 RULES = ("random", "uniform", "balanced", "leverage", "variance", "committee")
 MEMBERS = 5  # bootstrap fits of the committee
-EMPTY = (
-    1e-3  # load of a line with nothing bought, and the size of the random order among equal ones
-)
 Blocks = Iterator[tuple[Indices, Array]]  # rows, and a score of each of their cells
 
 
@@ -45,23 +42,42 @@ def pick_by_rule(
             lambda rows: (by_row[rows][:, None] + by_col[None, :]) / state.price(rows), money, most
         )
     if rule == "balanced":
-        return _largest(state, _emptiness(state), money, by_price=False)
+        return _emptiest(state, money, most)
     if rule == "variance":
         gains = gains_of(state, fit)
         return _largest(state, ((rows, variance) for rows, _, variance in gains.blocks()), money)
     return _largest(state, _dispute(state, max(fit.rank, 1)), money)
 
 
-def _emptiness(state: Purchase) -> Blocks:
-    """Yield how empty the lines of each cell are, in random order where equally so."""
+def _emptiest(state: Purchase, money: float, most: int | None) -> tuple[Indices, Array]:
+    """Return cells that fill the emptiest lines first, one after the other: each counts for those that follow.
+
+    The emptiest row with an open cell is taken, in it the open cell of the emptiest column; chance decides
+    among equals. Cells that the money no longer pays are passed over.
+    """
     m, n = state.shape
-    row_load = np.bincount(state.taken // n, minlength=m).astype(float) / n
-    col_load = np.bincount(state.taken % n, minlength=n).astype(float) / m
-    noise = state.rng.random((2, max(m, n)))
-    for rows in state.row_blocks():
-        load = row_load[rows][:, None] + col_load[None, :]
-        shuffle = noise[0, rows][:, None] + noise[1, :n][None, :]
-        yield rows, 1.0 / (EMPTY + load + EMPTY * shuffle)
+    row_load = np.bincount(state.taken // n, minlength=m).astype(float)
+    col_load = np.bincount(state.taken % n, minlength=n).astype(float)
+    ties = state.rng.random(m), state.rng.random(n)  # below 1: loads are whole numbers
+    chosen: list[int] = []
+    gone: dict[int, Array] = {}  # open cells of the rows met so far
+    limit = m * n if most is None else most
+    while len(chosen) < limit and np.isfinite(row_load).any():
+        i = int(np.argmin(row_load + ties[0]))
+        if i not in gone:
+            gone[i] = state.is_open(np.array([i]))[0]
+        price = state.price(np.array([i]))[0]
+        load = np.where(gone[i] & (price <= money * (1 + 1e-12)), col_load + ties[1], np.inf)
+        j = int(np.argmin(load))
+        if not np.isfinite(load[j]):
+            row_load[i] = np.inf  # nothing open, or nothing that can be paid
+            continue
+        gone[i][j] = False
+        money -= float(price[j])
+        row_load[i] += 1
+        col_load[j] += 1
+        chosen.append(i * n + j)
+    return np.array(chosen, np.int64), np.ones(len(chosen))
 
 
 def _dispute(state: Purchase, rank: int) -> Blocks:
@@ -77,16 +93,14 @@ def _dispute(state: Purchase, rank: int) -> Blocks:
         yield rows, every.var(axis=0)
 
 
-def _largest(
-    state: Purchase, blocks: Blocks, money: float, by_price: bool = True
-) -> tuple[Indices, Array]:
-    """Return the cells of largest score (per price), as many as the money pays."""
+def _largest(state: Purchase, blocks: Blocks, money: float) -> tuple[Indices, Array]:
+    """Return the cells of largest score per price, as many as the money pays."""
     cells, scores = np.zeros(0, np.int64), np.zeros(0)
     for rows, score in blocks:
         price = state.price(rows)
         if money < price.min():
             continue
-        rate = np.where(state.is_open(rows), score / price if by_price else score, -np.inf).ravel()
+        rate = np.where(state.is_open(rows), score / price, -np.inf).ravel()
         keep = int(min(rate.size, money / price.min()))
         top = np.argpartition(-rate, keep - 1)[:keep]
         top = top[np.isfinite(rate[top])]

@@ -8,10 +8,11 @@ columns in one random order, so their differences are paired and a winner can be
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.calibration import calibrated, expected_error, fitted, row_means
 from entrywise.active.cells.purchase import PER_LINE, Purchase, see_purchase
 from entrywise.active.cells.race import (
@@ -41,6 +42,10 @@ def top_two(
     reserve: float = 0.0,
     batch: int | None = None,
     available: Any = None,
+    likelihood: Literal["gaussian", "binary", "auto"] = "gaussian",
+    bounds: tuple[float, float] | None = None,
+    row_features: Any = None,
+    col_features: Any = None,
     rng: Seed = None,
     situation: Situation,
 ) -> Batch | LowRank:
@@ -62,6 +67,8 @@ def top_two(
     batch : int, optional
         Cells bought between two fits; half the number of rows when left out.
     available : array of bool of shape (m, n), optional
+    likelihood, bounds, row_features, col_features
+        As in :func:`~entrywise.active.most_informative`.
 
     Returns
     -------
@@ -86,6 +93,7 @@ def top_two(
     if confidence is not None and not 0 < confidence < 1:
         raise ParameterError(f"confidence must be above 0 and below 1, got {confidence}")
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
+    state.model = AnswerModel.of(state.shape, likelihood, bounds, row_features, col_features)
     return best_row_step(
         state, situation, confidence=confidence, rank=rank, reserve=reserve, size=batch
     )
@@ -127,7 +135,7 @@ def best_row_step(
         cells,
         "challenge",
         expected=fit.entries(i, j),
-        deviation=fit.deviation(i, j),
+        deviation=None if fit.is_binary else fit.deviation(i, j),
         report={"expected_error": expected_error(state, fit, "best"), "confidence": sure},
     )
 

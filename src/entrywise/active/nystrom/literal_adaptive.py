@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from entrywise.active.nystrom.adaptive import FAR, completed, diagonal_of, refuse
+from entrywise.active.nystrom.adaptive import diagonal_of, refuse
+from entrywise.active.nystrom.certificate import FAR, certified
 from entrywise.exceptions import Exhausted
 from entrywise.linalg.schur import Schur
 from entrywise.queries import Asking, Batch, plan
@@ -93,7 +94,7 @@ def literal_adaptive_nystrom(
                 state.take(c, (yield Batch.column(c, n)))  # 6, 7
     except Exhausted:
         status = "exhausted"
-    return completed(state, status)  # 13
+    return certified(state, status)  # 13
 
 
 def _floor(state: Schur, c: int, max_error: float | None) -> float:

@@ -98,26 +98,32 @@ def halve(
     total: int,
     rng: np.random.Generator,
     guess: Array | None = None,
+    worth: Array | float = 1.0,
 ) -> Asking[tuple[Indices, Indices]]:
     """Spend `total` pulls evenly on the arms and return the better half, best first.
 
-    ``guess`` counts as one answer to each arm: it settles ties and what was seldom pulled.
+    ``guess`` counts as ``worth`` answers to each arm: it settles ties and what was seldom pulled.
     """
     yield from pull(tally, rows, cols, evenly(total, len(rows), rng))
-    rows, cols = ranked(tally, rows, cols, guess, rng)
+    rows, cols = ranked(tally, rows, cols, guess, rng, worth)
     keep = max(1, len(rows) // 2)
     return rows[:keep], cols[:keep]
 
 
 def ranked(
-    tally: Tally, rows: Indices, cols: Indices, guess: Array | None, rng: np.random.Generator
+    tally: Tally,
+    rows: Indices,
+    cols: Indices,
+    guess: Array | None,
+    rng: np.random.Generator,
+    worth: Array | float = 1.0,
 ) -> tuple[Indices, Indices]:
     """Return the arms with the smallest mean first, ties in random order, arms never pulled last."""
     count, total = tally.look(rows, cols)
     if guess is None:
         mean = np.where(count > 0, total / np.maximum(count, 1.0), np.inf)
     else:
-        mean = (total + guess) / (count + 1.0)
+        mean = (total + worth * guess) / (count + worth)
     order = np.lexsort((rng.random(len(rows)), mean))
     return rows[order], cols[order]
 

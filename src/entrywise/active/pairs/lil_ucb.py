@@ -67,6 +67,12 @@ def lil_ucb(
     BestPair
         The arm pulled most, ties by the mean.
 
+    Notes
+    -----
+    The constants are those of the authors' experiments. Their analysis asks for delta below
+    log(1 + epsilon) / e, .0037 at epsilon = .01, and for single pulls; with the default delta = .005, with ``heuristic`` (epsilon
+    = 0) or in batches it promises nothing.
+
     References
     ----------
     .. [JMNB14] Jamieson, Malloy, Nowak, Bubeck, *lil' UCB*, COLT 2014. "+ 2" inside the logarithm keeps it above zero at

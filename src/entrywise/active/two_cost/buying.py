@@ -144,10 +144,10 @@ def buy_block(held: Holdings, problem: Problem, rng: np.random.Generator) -> Ask
         return nothing
     look, before = nothing, 0
     X = np.full((BLOCK_SIDES[-1], BLOCK_SIDES[-1]), np.nan)
-    reserve = (1 - BLOCK_SHARE) * held.money
+    kept_back = (1 - BLOCK_SHARE) * held.money
     for size in (side for side in BLOCK_SIDES if side <= min(m, n)):
         rows, cols = _grown(I, J, before, size)
-        if held.money - float(setting.entry_prices(rows, cols).sum()) < reserve:
+        if held.money - float(setting.entry_prices(rows, cols).sum()) < kept_back:
             break
         yield from ask(held, Batch.entries(rows, cols))
         before = size

@@ -11,11 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from entrywise.active.two_cost.noisy_cur import noisy_cur
+from entrywise.active.two_cost.rehearsal import Spectrum, rehearsed, with_noise
 from entrywise.active.two_cost.risk import Problem
 from entrywise.active.two_cost.setting import Noise, TwoCost, check_ordinary, read_two_cost
 from entrywise.bounds.noisycur import Traits, budgets
 from entrywise.exceptions import ParameterError
-from entrywise.queries import Prices
+from entrywise.observations import Observations
+from entrywise.queries import Plan, Prices
+from entrywise.types import Seed, generator
 
 GAUSSIAN_MEDIAN = 0.674  # half of the entries of a standard Gaussian are larger than this in size
 COLUMNS = (
@@ -53,6 +59,8 @@ def forecast_noisy_cur(
     budget: float,
     rank: int | None = None,
     signal: float = 1.0,
+    pilot: Observations | None = None,
+    rng: Seed = 0,
 ) -> Forecast:
     """Return how :func:`noisy_cur` would split the budget, the error to expect and what more money is worth.
 
@@ -64,11 +72,19 @@ def forecast_noisy_cur(
         Rank of the matrix; by default one row each for 2, 4 and 8.
     signal : float
         Standard deviation of the entries about the mean of their row.
+    pilot : Observations, optional
+        Entries measured before, of this matrix or of one like it (of any shape), with their noise or that of ``entry``.
+        Its spectrum, with the tail, replaces `rank` and `signal`, and the error is a range from rehearsals of the plan
+        (:mod:`~entrywise.active.two_cost.rehearsal`), as long as six runs of it.
+    rng : int or Generator
+        For the rehearsals.
 
     Returns
     -------
     Forecast
-        A row a rank: ``columns`` and ``entries`` to buy, ``per_column`` entries on each column not bought,
+        With a pilot one row: ``low``, ``error`` and ``high``, and the ``components`` and the ``tail`` (its share of the variance)
+        that the pilot shows. Without: a row a rank, the rank taken as exact, so that ``error`` is a lower end where the
+        spectrum has a tail. Then ``columns`` and ``entries`` to buy, ``per_column`` entries on each column not bought,
         ``error`` (root mean squared, of an entry), ``per_unit`` by how much one more unit of money lowers it, then
         ``budget_noisy_cur`` and ``budget_nuclear_norm``, the budgets that the paper compares
         (:func:`entrywise.bounds.noisycur.budgets`). The legend says what Theorem 1 asks for with its constants, of a matrix
@@ -84,6 +100,8 @@ def forecast_noisy_cur(
     setting = read_two_cost(shape, prices, noise, budget)
     m, n = setting.m, setting.n
     noises = _check(setting, rank, signal)
+    if pilot is not None:
+        return _from_pilot(pilot, (m, n), prices, noises, budget, generator(rng))
     column, entry = setting.mean_prices()
     rows, asked = [], []
     for k in _ranks(rank, min(m, n)):
@@ -112,8 +130,35 @@ def forecast_noisy_cur(
         COLUMNS,
         tuple(rows),
         f"a matrix of the given rank with Gaussian factors, entries {signal:g} (standard deviation) about the mean of their "
-        "row, fitted with both noises known",
+        "row, fitted with both noises known; error is a lower end where the spectrum has a tail: a pilot tells",
         f"{LEGEND} Theorem 1 asks for {', '.join(asked)}; all entries cost {m * n * entry:.3g}",
+    )
+
+
+def _from_pilot(
+    pilot: Observations,
+    shape: tuple[int, int],
+    prices: Prices,
+    noise: dict[str, float],
+    budget: float,
+    rng: np.random.Generator,
+) -> Forecast:
+    """Return the range of errors that rehearsals with the pilot's spectrum show."""
+    seen = Spectrum.of(with_noise(pilot, noise["entry"]))
+
+    def make(draws: np.random.Generator) -> Plan:
+        return noisy_cur(shape, prices, noise=noise, budget=budget, rng=draws)
+
+    found = rehearsed(make, seen, shape, noise, rng)
+    total = float(seen.leading.sum()) + seen.beyond
+    tail = seen.beyond / total if total > 0 else 0.0
+    row = (len(seen.leading), *map(_rounded, (tail, found.low, found.middle, found.high)))
+    return Forecast(
+        ("components", "tail", "low", "error", "high"),
+        (row,),
+        f"a matrix whose spectrum is that of the {len(pilot)} entries of the pilot, what is beyond its components between a few "
+        "more of them and a flat tail, factors Gaussian",
+        "components: of the pilot; tail: share of the variance beyond them; low, error, high: root mean squared, of an entry",
     )
 
 

@@ -25,6 +25,7 @@ from entrywise.apply.crowd.dawid_skene import CrowdFit, coin_step, fit_coin, fit
 from entrywise.apply.crowd.skills import kinds_of, skills_of
 from entrywise.apply.names import Names
 from entrywise.exceptions import NotIdentifiable, ParameterError
+from entrywise.frames import make_frame
 from entrywise.results import Interval, Result
 from entrywise.types import Array, Indices
 
@@ -70,6 +71,18 @@ class Consensus(Result):
     informed: Array
     kinds: Names
     component: Indices
+
+    def to_frame(self, of: Literal["items", "workers"] = "items", backend: str = "polars") -> Any:
+        """Return the items with their labels, or the workers with their skills, as a frame (polars, pandas or pyarrow)."""
+        if of == "items":
+            columns = {"item": self.items, "label": self.labels, "confidence": self.confidence}
+        elif of == "workers":
+            names = ("answers", "skill", "deviation", "informed")
+            columns = {"worker": self.workers} | {name: getattr(self, name) for name in names}
+            columns["kind"] = self.kinds
+        else:
+            raise ParameterError(f"of must be items or workers, got {of!r}")
+        return make_frame(columns, backend)
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return where each worker's skill lies with chance `level`, NaN where it cannot be told."""

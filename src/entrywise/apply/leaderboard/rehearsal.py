@@ -106,6 +106,7 @@ def rehearse(
     level: float = 0.9,
     repeats: int = 10,
     rng: int = 0,
+    **model: Any,
 ) -> Rehearsal:
     """Return what each budget would have bought of a board that is known, wholly or in part.
 
@@ -118,6 +119,8 @@ def rehearse(
     goals : sequence of {"scores", "order"}
     repeats : int
         Purchases for each goal and budget, with seeds `rng`, `rng` + 1, ...
+    model
+        ``likelihood``, ``bounds``, ``row_features``, ``col_features`` of :func:`~entrywise.active.row_scores`.
 
     Returns
     -------
@@ -147,7 +150,7 @@ def rehearse(
     for goal in goals:
         for share in sorted(budgets):
             bought = [
-                purchase(values, there, share * whole, goal, prices, level, rng + k)
+                purchase(values, there, share * whole, goal, prices, level, rng + k, **model)
                 for k in range(repeats)
             ]
             naive = naive_error(values, there, share)
@@ -163,8 +166,9 @@ def purchase(
     prices: Prices | None = None,
     level: float = 0.9,
     seed: int = 0,
+    **model: Any,
 ) -> Scores:
-    """Return the scores that one purchase on a known board leads to."""
+    """Return the scores that one purchase on a known board leads to; `model` are parameters of the plan."""
     plan = row_scores(
         values.shape,
         prices,
@@ -172,10 +176,12 @@ def purchase(
         goal=goal,
         available=there,
         rng=seed,
+        **model,
     )
     run = Run(plan)
     fit = play(run, MatrixOracle(values))
-    return scores(fit, Bought.from_run(run), level, prices)
+    bounds = model.get("bounds")
+    return scores(fit, Bought.from_run(run), level, prices, bounds=bounds)
 
 
 def naive_error(values: Array, there: NDArray[np.bool_], share: float) -> float:

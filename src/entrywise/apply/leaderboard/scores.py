@@ -7,6 +7,7 @@ the errors to the predictions; the scores themselves are the fit's, whose errors
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from entrywise import fragments
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.designs import chances
 from entrywise.apply.leaderboard.bought import Bought
 from entrywise.apply.leaderboard.new_rows import against_history
 from entrywise.apply.leaderboard.order import Differences, Order, Promise, order, paired, unpaired
 from entrywise.exceptions import ParameterError
+from entrywise.frames import make_frame, named_lines
 from entrywise.linalg.shrinkage import shrunk_variances
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
@@ -72,6 +75,14 @@ class Scores:
             for i in self.order
         ]
         return fragments.table(("row", "score", "low", "high", "place"), lines)
+
+    def to_frame(self, rows: Sequence[str] | None = None, backend: str = "polars") -> Any:
+        """Return the board as a frame (polars, pandas or pyarrow), best first; `rows` are the names of the rows."""
+        at = self.order
+        columns: dict[str, Any] = {"row": named_lines(rows, at), "score": self.mean[at]}
+        for name in ("low", "high", "tier", "best_place", "worst_place", "cells", "spent"):
+            columns[name] = getattr(self, name)[at]
+        return make_frame(columns, backend)
 
     @property
     def tier(self) -> Indices:
@@ -227,9 +238,14 @@ def folds_within_rows(rows: Indices, folds: int, rng: np.random.Generator) -> In
 
 
 def left_out_residuals(
-    seen: Observations, rank: int | None, folds: int = FOLDS, rng: int = 0
+    seen: Observations,
+    rank: int | None,
+    folds: int = FOLDS,
+    rng: int = 0,
+    likelihood: str = "gaussian",
 ) -> Array:
     """Return what each answer is off from a fit without it, cells left out by fifths of every row, shape (t,)."""
+    model = AnswerModel(likelihood)
     fold = folds_within_rows(seen.rows, folds, np.random.default_rng(rng))
     residual = np.zeros(len(seen))
     for f in range(folds):
@@ -237,7 +253,7 @@ def left_out_residuals(
         if not out.any() or out.all():
             residual[out] = seen.values[out] - seen.values.mean()
             continue
-        fit = low_rank(seen.take(np.flatnonzero(~out)), rank)
+        fit = model.fit(seen.take(np.flatnonzero(~out)), rank)
         residual[out] = seen.values[out] - fit.entries(seen.rows[out], seen.cols[out])
     return residual
 
@@ -296,7 +312,8 @@ def _intervals(
     how = "every cell is known"
     if old.any():
         how = "errors on cells left out by fifths"
-        residual = left_out_residuals(seen, fit.rank, rng=rng)
+        likelihood = "binary" if fit.is_binary else "gaussian"
+        residual = left_out_residuals(seen, fit.rank, rng=rng, likelihood=likelihood)
         fresh = np.unique(bought.cols[bought.arms == "new column"])
         if len(fresh):
             found = _by_strata(seen, residual, there, fresh)

@@ -23,6 +23,7 @@ from entrywise.apply.ranking.bradley_terry import (
 )
 from entrywise.apply.ranking.deviations import deviations, variance_of_difference
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
+from entrywise.frames import make_frame
 from entrywise.linalg.laplacian import Laplacian
 from entrywise.results import Interval, Result
 from entrywise.types import Array, Indices
@@ -77,6 +78,14 @@ class Ranking(Result):
         """Standard deviation of each score, the component's mean being fixed; sampled beyond 1500 items."""
         self._refuse_spectral()
         return deviations(self.curvature, self.scatter)
+
+    def to_frame(self, level: float | None = 0.95, backend: str = "polars") -> Any:
+        """Return the items as a frame (polars, pandas or pyarrow), with intervals unless `level` is None."""
+        columns: dict[str, Any] = {"item": self.items, "score": self.score}
+        if level is not None:
+            columns["low"], columns["high"] = self.interval(level)
+        columns |= {name: getattr(self, name) for name in ("wins", "losses", "ties", "component")}
+        return make_frame(columns, backend)
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return where each score lies with chance `level`, the component's mean being fixed."""

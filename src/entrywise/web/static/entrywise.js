@@ -148,16 +148,17 @@ class Map_ {
     const pen = canvas.getContext("2d");
     pen.imageSmoothingEnabled = false;
     pen.clearRect(0, 0, canvas.width, canvas.height);
-    const every = 2 ** Math.max(0, Math.floor(Math.log2(1 / Math.max(view.across, view.down))));
-    const span = SIDE * every;
+    // where cells are smaller than a pixel, each so-many-th is enough: of rows and of columns by themselves
+    const [every, over] = [view.down, view.across].map((size) => 2 ** Math.max(0, Math.floor(Math.log2(1 / size))));
+    const [tall, wide] = [SIDE * every, SIDE * over];
     const last = [view.y + canvas.height / view.down, view.x + canvas.width / view.across];
-    for (let i = Math.floor(view.y / span); i * span < Math.min(last[0], this.rows); i++) {
-      for (let j = Math.floor(view.x / span); j * span < Math.min(last[1], this.cols); j++) {
-        const tile = this.tile(every, i, j);
+    for (let i = Math.floor(view.y / tall); i * tall < Math.min(last[0], this.rows); i++) {
+      for (let j = Math.floor(view.x / wide); j * wide < Math.min(last[1], this.cols); j++) {
+        const tile = this.tile([every, over], i, j);
         if (!tile) continue;
-        const x = (j * span - view.x) * view.across;
-        const y = (i * span - view.y) * view.down;
-        pen.drawImage(tile.image, x, y, tile.cols * every * view.across, tile.rows * every * view.down);
+        const x = (j * wide - view.x) * view.across;
+        const y = (i * tall - view.y) * view.down;
+        pen.drawImage(tile.image, x, y, tile.cols * over * view.across, tile.rows * every * view.down);
         if (view.across >= 8 && view.down >= 8) this.dots(pen, tile, x, y);
       }
     }
@@ -197,7 +198,8 @@ class Map_ {
   }
 
   async load(key, every, i, j) {
-    const place = { row: i * SIDE * every, col: j * SIDE * every, rows: SIDE, cols: SIDE, every, show: this.show };
+    const place = { row: i * SIDE * every[0], col: j * SIDE * every[1], rows: SIDE, cols: SIDE, show: this.show };
+    [place.row_every, place.col_every] = every;
     if (this.sort) place.sort = "true";
     const answer = await call(`${base}/tile?${new URLSearchParams(place)}`, { binary: true });
     const rows = Number(answer.headers.get("x-rows"));
@@ -329,6 +331,10 @@ function mapPage(canvas) {
       ArrowRight: () => map.move(x, 0),
       ArrowUp: () => map.move(0, -y),
       ArrowDown: () => map.move(0, y),
+      PageUp: () => map.move(0, -5 * y),
+      PageDown: () => map.move(0, 5 * y),
+      Home: () => map.move(0, -map.rows),
+      End: () => map.move(0, map.rows),
       "+": () => map.zoom(1.5),
       "=": () => map.zoom(1.5),
       "-": () => map.zoom(1 / 1.5),
@@ -531,7 +537,7 @@ function logPage() {
     for (const x of lines) {
       const line = make("tr");
       const value = x.failed ? "failed" : shown(x.value);
-      line.append(word(x.id), label(x.row), label(x.col), number(value), word(x.what), label(x.worker ?? "–"), word(date(x.told_at)));
+      line.append(word(x.id), label(x.row), label(x.col), number(value), word(x.what), label(x.worker ?? "–"), word(date(x.told_at)), label(x.reason ?? ""));
       const last = make("td");
       if (table.dataset.owner && (x.what === "told" || x.what === "known")) {
         const button = make("button", "Correct", { class: "second", "aria-label": `correct ${x.id}: ${x.row}, ${x.col}` });
@@ -552,10 +558,11 @@ function logPage() {
   const correct = (place, x) => {
     const form = make("form", "", { class: "row" });
     const input = make("input", "", { "aria-label": `right value of ${x.row}, ${x.col}`, required: "", value: x.value ?? "" });
-    form.append(input, make("button", "Keep"));
+    const reason = make("input", "", { "aria-label": `why ${x.id} is corrected`, placeholder: "why?", maxlength: "2000" });
+    form.append(input, reason, make("button", "Keep"));
     on(form, "submit", async () => {
-      await post(`${base}/amend`, { id: x.id, value: input.value.trim() });
-      say(`${x.id} is corrected; the log keeps both values.`);
+      await post(`${base}/amend`, { id: x.id, value: input.value.trim(), reason: reason.value.trim() || null });
+      say(`${x.id} is corrected; the log keeps both values and the reason.`);
       await again();
     });
     place.replaceChildren(form);
@@ -568,20 +575,20 @@ function logPage() {
 
 function newPage() {
   const form = $("#new");
-  const count = async (file) => {
-    if (!file?.name?.match(/\.(csv|tsv|txt)$/i)) return null;
-    return (await file.text()).trim().split(/\r?\n/).length - 1;
-  };
+  let asked = 0;
   on(form, "change", async () => {
-    const [rows, cols] = [await count(form.rows.files[0]), await count(form.cols.files[0])];
-    if (!rows || !cols) return;
-    const money = Number(form.budget.value);
-    let words = `${rows} rows × ${cols} columns: ${rows * cols} cells.`;
-    if (money && !form.prices.files.length) {
-      words += ` ${money} buys ${(100 * Math.min(1, money / (rows * cols))).toFixed(0)} % of them at 1 each.`;
-      if (money < 2 * (rows + cols)) words += ` Fewer than ${2 * (rows + cols)} tell little about so many lines.`;
+    if (!form.rows.files.length || !form.cols.files.length || !(Number(form.budget.value) > 0)) return;
+    const data = new FormData(form);
+    for (const name of ["name", "want"]) data.delete(name);
+    for (const name of ["prices", "known"]) if (!form[name].files.length) data.delete(name);
+    const mine = ++asked;
+    let words;
+    try {
+      ({ words } = await call("/api/v1/forecast", { method: "POST", form: data }));
+    } catch (error) {
+      words = [error.message];
     }
-    $("#forecast").textContent = words;
+    if (mine === asked) $("#forecast").replaceChildren(...words.map((each) => make("p", each)));
   });
   on(form, "submit", async () => {
     const data = new FormData(form);

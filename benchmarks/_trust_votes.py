@@ -1,28 +1,23 @@
-"""What rankings and crowds say of their own error, counted on fresh problems; and what choosing who is asked next saves.
-
-``make bench NAME=calibration`` (all, some minutes), ``ARGS="--only rank"`` for a part, ``--quick`` for fewer problems. A case
-fails when its figure is more than two standard errors outside its bar. The real sets need ENTRYWISE_DATA.
-"""
+"""Comparisons and crowds: scores, skills and confidence, and what choosing who is asked next saves."""
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import os
-import warnings
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import kendalltau
 
-from _shared import Bars, show
+from _shared import show
+from _trust import SEED, Claims
 from entrywise.apply.crowd import consensus, majority_vote, next_labels
 from entrywise.apply.ranking import next_pairs, rank
 from entrywise.exceptions import NotIdentifiable
 
-warnings.filterwarnings("ignore")
-SEED = 22_11_16
 SETS = ("bluebird", "rte", "sentiment", "dog", "wsd", "sp_amt", "web", "product", "sp", "trec")
 GOLD = 40  # items checked by hand in a draw
+BINS = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 2.0)  # of confidence
 
 
 # comparisons
@@ -41,9 +36,8 @@ def played(rng, s, a, b):
     return np.where(won, a, b), np.where(won, b, a)
 
 
-def ranks(bars, quick):
-    rows = []
-    problems = 12 if quick else 60
+def ranks(claims: Claims) -> None:
+    problems = claims.problems(60, 12)
     for n, t in ((30, 600), (100, 1000), (100, 4000), (300, 4500)):
         for spread in (1.0, 2.0, 4.0):
             covered, along, size = [], [], []
@@ -56,18 +50,12 @@ def ranks(bars, quick):
                 covered.append(np.mean((low <= true) & (true <= high)))
                 along.append(found.score @ true)
                 size.append(found.score @ found.score)
-            cover, error = np.mean(covered), np.std(covered) / np.sqrt(problems)
             along, size = np.array(along), np.array(size)
             slope = along.sum() / size.sum()
-            slope_error = np.std(along - slope * size) * np.sqrt(problems) / size.sum()
-            rows.append((n, t, spread, cover, error, slope, slope_error))
+            error = np.std(along - slope * size) * np.sqrt(problems) / size.sum()
             name = f"{n} items, {t} games, spread {spread:g}"
-            bars.at_least(f"90 % intervals cover (+ 2 s.e.): {name}", cover + 2 * error, 0.88)
-            bars.at_most(f"90 % intervals cover (- 2 s.e.): {name}", cover - 2 * error, 0.92)
-            bars.at_least(f"slope (+ 2 s.e.): {name}", slope + 2 * slope_error, 0.95)
-            bars.at_most(f"slope (- 2 s.e.): {name}", slope - 2 * slope_error, 1.05)
-    columns = ("items", "games", "spread", "90 % cover", "s.e.", "slope of truth on score", "s.e.")
-    show(f"rank: nominal against measured, {problems} problems a case", columns, rows)
+            claims.share("rank", f"90 % intervals cover: {name}", covered, 0.88, 0.92)
+            claims.figure("rank", f"slope of truth on score: {name}", slope, problems, 0.95, 1.05, error)  # fmt: skip
 
 
 def tau_curve(seed, s, steps, choose):
@@ -90,26 +78,38 @@ def tau_curve(seed, s, steps, choose):
     return told
 
 
-def pairs_next(bars, quick):
+def pairs_next(claims: Claims) -> None:
+    sizes = ((30, 16), (60, 16)) if claims.quick else ((30, 20), (60, 20), (200, 12))
+    seeds = claims.problems(20, 4)
     rows = []
-    sizes = ((30, 16), (60, 16)) if quick else ((30, 20), (60, 20), (200, 12))
     for n, steps in sizes:
-        seeds = 4 if quick else 20
         for spread in (1.0, 2.0, 4.0):
             taus = {True: [], False: []}
             for k in range(seeds):
                 s = np.random.default_rng([SEED, n, int(spread), k]).normal(0, spread, n)
                 for choose, kept in taus.items():
                     kept.append(tau_curve([SEED, k], s, steps, choose))
-            random, chosen = np.mean(taus[False], axis=0), np.mean(taus[True], axis=0)
-            rounds = np.arange(1, steps + 1)
-            reached = np.interp(random[-1], np.maximum.accumulate(chosen), rounds)
-            fewer = steps / reached
-            rows.append((n, spread, steps * n, random[-1], chosen[-1], fewer))
+            fewer, error = times_fewer(np.array(taus[False]), np.array(taus[True]))
+            last = (np.mean(taus[c], axis=0)[-1] for c in (False, True))
+            rows.append((n, spread, steps * n, *last, fewer))
             bar = {1.0: 0.95, 2.0: 1.4, 4.0: 2.0}[spread]
-            bars.at_least(f"rank next: times fewer games, {n} items, spread {spread:g}", fewer, bar)
+            claims.figure("rank next", f"times fewer games, {n} items, spread {spread:g}", fewer, seeds, low=bar, error=error)  # fmt: skip
     columns = ("items", "spread", "games", "tau at random", "tau, next", "times fewer games")
     show(f"rank next against random pairs, {seeds} seeds", columns, rows)
+
+
+def times_fewer(random, chosen):
+    """How many times fewer rounds reach the last tau of random pairs, and its error by leaving out seeds."""
+    every = _times_fewer(random, chosen)
+    n = len(random)
+    one_less = [_times_fewer(np.delete(random, k, 0), np.delete(chosen, k, 0)) for k in range(n)]
+    return every, float(np.sqrt((n - 1) * np.var(one_less)))
+
+
+def _times_fewer(random, chosen):
+    random, chosen = random.mean(axis=0), np.maximum.accumulate(chosen.mean(axis=0))
+    steps = len(random)
+    return float(steps / np.interp(random[-1], chosen, np.arange(1, steps + 1)))
 
 
 # crowds
@@ -143,9 +143,8 @@ def said_and_right(found, truth):
     return found.confidence[known], (found.labels == true)[known], found.items[known]
 
 
-def crowds(bars, quick):
-    rows, pooled, skills = [], {"with gold": [], "without": []}, []
-    draws = 4 if quick else 20
+def crowds(claims: Claims) -> None:
+    pooled, skills = {"with gold": [], "without": []}, []
     for name in SETS:
         data = real_set(name)
         if data is None:
@@ -154,68 +153,44 @@ def crowds(bars, quick):
         *columns, truth = data
         found = consensus(*columns)
         sure, right, items = said_and_right(found, truth)
-        bins = int(np.clip(len(sure) // 50, 2, 10))
-        without = error_of_confidence(sure, right, bins)
+        said, was, rate = with_gold(claims, columns, truth, items, wrong=1 - right.mean())
         pooled["without"].append((sure, right))
-        said, was, rate = [], [], []
-        for k in range(draws):
-            rng = np.random.default_rng([SEED, len(name), k])
-            chosen = rng.choice(items, min(GOLD, len(items) // 2), replace=False).tolist()
-            again = consensus(*columns, gold={x: truth[x] for x in chosen})
-            c, r, at = said_and_right(again, truth)
-            rest = ~np.isin(at, chosen)
-            said.append(c[rest])
-            was.append(r[rest])
-            low, high = again.report["wrong labels, low"], again.report["wrong labels, high"]
-            rate.append(low <= 1 - right.mean() <= high)
-        said, was = np.concatenate(said), np.concatenate(was)
         pooled["with gold"].append((said, was))
-        with_gold = error_of_confidence(said, was, bins)
-        inside = skills_inside(found, columns, truth)
-        skills.append(inside)
-        cover = np.mean(inside) if len(inside) else np.nan
-        rows.append(
-            (
-                name,
-                len(sure),
-                sure.mean(),
-                right.mean(),
-                without,
-                with_gold,
-                np.mean(rate),
-                len(inside),
-                cover,
-            )
-        )
-        bars.at_most(f"calibration error without gold: {name}", without, 0.06)
-        bars.at_most(f"calibration error with {GOLD} gold items: {name}", with_gold, 0.04)
-    columns = (
-        "set", "items", "said", "right", "error without gold", "with gold", "wrong labels covered", "workers", "95 % skills cover",
-    )  # fmt: skip
-    show(f"crowd confidence and skills, {draws} draws of {GOLD} gold items", columns, rows)
+        bins = int(np.clip(len(sure) // 50, 2, 10))
+        for words, kept, bar in (("without gold", (sure, right), 0.06), ("with gold", (said, was), 0.04)):  # fmt: skip
+            far = error_of_confidence(*kept, bins)
+            claims.figure("crowd", f"calibration error {words}: {name}", far, len(sure), high=bar)
+        claims.share("crowd", f"share of wrong labels inside its interval (95 %): {name}", rate)
+        skills.append(skills_inside(found, columns, truth))
     for kind, parts in pooled.items():
-        sure, right = (np.concatenate(x) for x in zip(*parts, strict=True))
-        table = []
-        for low in (0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99):
-            high = {0.3: 0.5, 0.5: 0.6, 0.6: 0.7, 0.7: 0.8, 0.8: 0.9, 0.9: 0.95, 0.95: 0.99}.get(
-                low, 2
-            )
-            here = (sure >= low) & (sure < high)
-            if here.sum() >= 300:
-                gap = sure[here].mean() - right[here].mean()
-                table.append(
-                    (
-                        f"{low}-{min(high, 1)}",
-                        int(here.sum()),
-                        sure[here].mean(),
-                        right[here].mean(),
-                        gap,
-                    )
-                )
-                bars.at_most(f"|said - right|, {kind}, bin from {low}", abs(gap), 0.03)
-        show(f"pooled bins, {kind}", ("bin", "items", "said", "right", "too sure by"), table)
-    inside = np.concatenate(skills)
-    bars.at_least(f"95 % intervals of skills cover, {len(inside)} workers", inside.mean(), 0.9)
+        pooled_bins(claims, kind, *(np.concatenate(x) for x in zip(*parts, strict=True)))
+    claims.share("crowd", "95 % intervals of skills cover", np.concatenate(skills), low=0.9)
+
+
+def with_gold(claims, columns, truth, items, wrong):
+    """Confidence, whether it was right, and whether the error rate was covered, over draws of gold items."""
+    said, was, rate = [], [], []
+    for k in range(claims.problems(20, 4)):
+        rng = np.random.default_rng([SEED, len(items), k])
+        chosen = rng.choice(items, min(GOLD, len(items) // 2), replace=False).tolist()
+        found = consensus(*columns, gold={x: truth[x] for x in chosen})
+        c, r, at = said_and_right(found, truth)
+        rest = ~np.isin(at, chosen)
+        said.append(c[rest])
+        was.append(r[rest])
+        low, high = (found.report[f"wrong labels, {end}"] for end in ("low", "high"))
+        rate.append(low <= wrong <= high)
+    return np.concatenate(said), np.concatenate(was), rate
+
+
+def pooled_bins(claims, kind, sure, right):
+    for low, high in itertools.pairwise(BINS):
+        here = (sure >= low) & (sure < high)
+        if here.sum() >= 300:
+            gap = abs(sure[here].mean() - right[here].mean())
+            name = f"|said - right|, {kind}, said {low}-{min(high, 1)}"
+            error = float(right[here].std() / np.sqrt(here.sum()))
+            claims.figure("crowd", name, gap, int(here.sum()), high=0.03, error=error)
 
 
 def skills_inside(found, columns, truth):
@@ -233,9 +208,9 @@ def skills_inside(found, columns, truth):
     return np.array(inside, bool)
 
 
-def labels_next(bars, quick):
+def labels_next(claims: Claims) -> None:
     rows = []
-    replays = 2 if quick else 10
+    replays = claims.problems(10, 2)
     for name in ("bluebird", "rte", "sentiment", "dog", "sp_amt", "web", "sp"):
         data = real_set(name)
         if data is None:
@@ -244,31 +219,17 @@ def labels_next(bars, quick):
         for k in range(replays):
             for choose, kept in curves.items():
                 kept.append(accuracy_curve(data, np.random.default_rng([SEED, k]), choose))
-        uniform, chosen = (np.mean(curves[c], axis=0) for c in (False, True))
-        rise = 100 * (uniform[11] - uniform[5])  # from 30 to 60 % of the labels, in steps of 5 %
+        uniform, chosen = (100 * np.mean(curves[c], axis=0) for c in (False, True))
+        rise = uniform[11] - uniform[5]  # from 30 to 60 % of the labels, in steps of 5 %
         share = np.arange(1, len(uniform) + 1) * 0.05
         reached = np.interp(uniform[11], np.maximum.accumulate(chosen), share)
-        rows.append(
-            (
-                name,
-                100 * uniform[5],
-                100 * uniform[11],
-                rise,
-                100 * chosen[11],
-                100 * (1 - reached / 0.6),
-            )
-        )
-    show(
-        f"crowd next against labels at random, {replays} replays: accuracy %, labels saved %",
-        ("set", "random, 30 %", "random, 60 %", "rise", "next, 60 %", "saved at random's 60 %"), rows,
-    )  # fmt: skip
+        saved = 100 * (1 - reached / 0.6)
+        rows.append((name, uniform[5], uniform[11], rise, chosen[11], saved))
+    columns = ("set", "random, 30 %", "random, 60 %", "rise", "next, 60 %", "saved at random's 60 %")  # fmt: skip
+    show(f"crowd next against labels at random, {replays} replays: accuracy %", columns, rows)
     saved = [row[5] for row in rows if row[3] >= 1.0]
     if saved:
-        bars.at_least(
-            f"crowd next: labels saved, median of {len(saved)} sets that still rise, %",
-            float(np.median(saved)),
-            30,
-        )
+        claims.figure("crowd next", "labels saved, %, median of rising sets", float(np.median(saved)), len(saved), low=30)  # fmt: skip
 
 
 def accuracy_curve(data, rng, choose):
@@ -311,20 +272,3 @@ def accuracy(item, worker, label, truth):
         items, labels, _ = majority_vote(item, worker, label)
     said = dict(zip(items.tolist(), labels.tolist(), strict=True))
     return np.mean([said.get(x) == c for x, c in truth.items()])
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer problems")
-    parts = {"rank": ranks, "pairs": pairs_next, "crowd": crowds, "labels": labels_next}
-    parser.add_argument("--only", choices=parts)
-    args = parser.parse_args()
-    bars = Bars()
-    for name, part in parts.items():
-        if args.only in (None, name):
-            part(bars, args.quick)
-    bars.end()
-
-
-if __name__ == "__main__":
-    main()

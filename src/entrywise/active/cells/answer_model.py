@@ -1,0 +1,85 @@
+"""What a purchase takes its answers for: numbers or yes/no, within bounds, of lines that have features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from entrywise.answers import Range, levels_of, range_of
+from entrywise.exceptions import ParameterError
+from entrywise.observations import Observations
+from entrywise.passive.low_rank import low_rank
+from entrywise.results import Features, LowRank
+from entrywise.results.kept_features import open_features
+from entrywise.types import Array
+
+LIKELIHOODS = ("gaussian", "binary", "auto")
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerModel:
+    """How answers are fitted; features are coded once a step."""
+
+    likelihood: str = "gaussian"
+    bounds: Range | None = None
+    row_features: tuple[Features, Any] | None = None
+    col_features: tuple[Features, Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        shape: tuple[int, int],
+        likelihood: str = "gaussian",
+        bounds: Any = None,
+        row_features: Any = None,
+        col_features: Any = None,
+    ) -> AnswerModel:
+        """Return the model of a plan with these parameters, or refuse them."""
+        if likelihood not in LIKELIHOODS:
+            raise ParameterError(
+                f"likelihood of a plan must be one of {', '.join(LIKELIHOODS)}, got {likelihood!r}"
+            )
+        return cls(
+            likelihood,
+            range_of(np.zeros(0), bounds),
+            _coded(row_features, shape[0], "row"),
+            _coded(col_features, shape[1], "column"),
+        )
+
+    def fit(self, seen: Observations, rank: int | None, **how: Any) -> LowRank:
+        """Return the fit of what was answered."""
+        bounds = range_of(seen.values, self.bounds)
+        binary = self._is_binary(seen.values)
+        found = low_rank(
+            seen,
+            rank,
+            likelihood="binary" if binary else "gaussian",
+            row_features=self.row_features,
+            col_features=self.col_features,
+            **how,
+        )
+        if self.bounds is None and self.likelihood != "auto":
+            return found  # answers are plain numbers, or yes/no, which bound themselves
+        return replace(found, bounds=bounds)
+
+    def _is_binary(self, values: Array) -> bool:
+        """Tell whether answers are yes/no: as told, once both have come, or as they look."""
+        if self.likelihood == "binary":
+            found = np.unique(values)
+            return len(found) > 1 or bool(np.isin(found, (0.0, 1.0)).all())
+        if self.likelihood == "gaussian":
+            return False
+        levels = levels_of(values)
+        return levels is not None and len(levels) == 2
+
+
+def _coded(given: Any, lines: int, side: str) -> tuple[Features, Any] | None:
+    """Return the features of the lines, in order, as a study keeps them or as people have them, coded."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        given = open_features(given)
+    return Features.of(given, None, lines, side)
