@@ -40,11 +40,13 @@ papers: $(VENV)/.dev
 	for paper in active-psd binary noisycur rank-one subspace; do \
 	  $(BIN)/entrywise reproduce $$paper --page docs/papers $(ARGS) || exit 1; done
 
+# the manual: warnings are errors, and so are links inside of it that lead nowhere
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/links.py docs/_build/html
 	@echo docs/_build/html/index.html
 
-# what people install: the wheel in an environment of its own, without the source
+# what people install: the wheel in an environment of its own, without the source; the README's quick starts run there
 wheel: $(VENV)/.uv
 	rm -rf dist build/wheel
 	$(BIN)/uv build --quiet --wheel --out-dir dist
@@ -52,6 +54,8 @@ wheel: $(VENV)/.uv
 	$(BIN)/uv pip install --quiet --python build/wheel/bin/python -c constraints.txt dist/*.whl
 	cd build && wheel/bin/entrywise --version && wheel/bin/entrywise methods passive >/dev/null
 	cd build && wheel/bin/python -c "import entrywise, pathlib; assert (pathlib.Path(entrywise.__file__).parent / 'py.typed').exists()"
+	$(BIN)/uv pip install --quiet --python build/wheel/bin/python -c constraints.txt pytest
+	cd build && wheel/bin/python -m pytest -q -c /dev/null --rootdir . --noconftest ../tests/test_front_door.py -k readme
 
 # the pins carry no address: a URL in them fails the build
 lock: $(VENV)/.uv

@@ -185,7 +185,7 @@ def painted(address: str, link: str, name: str) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="8 clients, 2,000 answers, SQLite")
+    parser.add_argument("--quick", action="store_true", help="8 clients, 2,000 answers")
     parser.add_argument("--requests", type=int, default=20_000, help="over which memory is flat")
     parser.add_argument("--schema", type=int, metavar="N", help="only try the schema, N times")
     options = parser.parse_args()
@@ -196,7 +196,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         places = {"sqlite": str(Path(folder, "lab.db"))}
-        if not options.quick and postgres.binaries() is not None:
+        if postgres.binaries() is not None:
             places["postgresql"] = stack.enter_context(postgres.server())
         for kind, url in places.items():
             store = Store(url)

@@ -14,6 +14,7 @@ from _trust_completion import imputers, truths
 from _trust_forecast import forecasts
 from _trust_nystrom import nystrom
 from _trust_rank_one import tables
+from _trust_stopping import races
 from _trust_votes import crowds, labels_next, pairs_next, ranks
 
 SECTIONS = {
@@ -26,6 +27,7 @@ SECTIONS = {
     "truth": truths,
     "imputers": imputers,
     "forecast": forecasts,
+    "races": races,
 }
 
 

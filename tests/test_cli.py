@@ -164,3 +164,17 @@ def test_one_table_in_many_dialects_through_the_commands(tmp_path):
             assert done.returncode == 0, done.stderr
             said.add(done.stdout)
         assert len(said) == 1
+
+
+@pytest.mark.parametrize("columns", [80, 100, 132])
+def test_no_word_of_a_table_is_broken_or_cut(columns):
+    from typer.testing import CliRunner
+
+    from entrywise.cli.app import app
+    from entrywise.methods import METHODS
+
+    shown = CliRunner(env={"COLUMNS": str(columns)}).invoke(app, ["methods", "active"]).output
+    printed = shown.split()
+    for method in METHODS:
+        if method.room == "active":
+            assert set(f"{method.paper} {method.guarantee}".split()) <= set(printed), method.name

@@ -8,14 +8,19 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from entrywise.active import noisy_cur
 from entrywise.active.two_cost.forecast import FORECASTS, Forecast, forecast
 from entrywise.cli._options import numbers, shape_of
 from entrywise.cli.app import app
 from entrywise.exceptions import ParameterError
 from entrywise.methods import METHODS
+from entrywise.observations import Observations
+from entrywise.oracles import TwoCostOracle
+from entrywise.play import play
 from entrywise.queries import Prices
 
 SETTING = {
@@ -124,3 +129,31 @@ def test_words_that_cannot_be_read():
     with pytest.raises(ParameterError, match="--price must be name=number"):
         numbers("column:16", "price")
     assert shape_of("7,3") == (7, 3)
+
+
+def power_law(shape, exponent, rng):
+    v = np.arange(1.0, min(shape) + 1) ** (-2 * exponent)
+    left = rng.standard_normal((shape[0], len(v))) * np.sqrt(v / v.sum())
+    return left @ rng.standard_normal((shape[1], len(v))).T
+
+
+def test_a_pilot_makes_the_forecast_a_range_with_the_tail():
+    """An exact rank forecasts far too little error on a power-law spectrum."""
+    rng = np.random.default_rng(5)
+    shape, noise, prices = (30, 25), {"column": 0.3, "entry": 0.1}, Prices(column=8, entry=1)
+    A = power_law(shape, 0.8, rng)
+    seen = np.where(rng.random(shape) < 0.3, A + 0.1 * rng.standard_normal(shape), np.nan)
+    setting = {"shape": shape, "prices": prices, "noise": noise, "budget": 200.0}
+    found = forecast("noisy-cur", **setting, pilot=Observations.from_dense(seen), rng=1)
+    told = dict(zip(found.columns, found.rows[0], strict=True))
+    assert told["low"] < told["error"] < told["high"]
+    assert told["tail"] > 0.1
+    oracle = TwoCostOracle(A, entry_noise=0.1, column_noise=0.3, rng=2)
+    result = play(noisy_cur(shape, prices, noise=noise, budget=200.0, rng=2), oracle)
+    error = np.sqrt(np.mean((result.to_dense() - A) ** 2))
+    assert told["low"] <= error <= told["high"]
+    exact = forecast("noisy-cur", **setting, rank=max(1, told["components"]))
+    assert exact.rows[0][exact.columns.index("error")] < error
+    again = forecast("noisy-cur", **setting, pilot=Observations.from_dense(seen), rng=1)
+    assert again == found
+    assert "lower end" in exact.assumes

@@ -128,6 +128,7 @@ def test_job(name, tmp_path):
 
 
 REFERENCE = {
+    "sg_execution_times",  # written by the gallery
     "index",
     "api",
     "cli",
@@ -169,6 +170,24 @@ def test_the_readme_opens_with_a_sentence_a_picture_and_two_commands():
     for name, blocks in starts.items():
         lines = sum(block.count("\n") for _, block in blocks)
         assert lines <= 40, f"{name} must fit one screen, has {lines} lines"
+
+
+def test_links_of_the_built_manual_are_followed(tmp_path):
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        from links import broken
+    finally:
+        sys.path.pop(0)
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="b.html#there">b</a><a href="#here">a</a>'
+    )
+    (tmp_path / "b.html").write_text('<h1 id="there"><a href="https://example.org/x">out</a>')
+    assert broken(tmp_path) == []
+    (tmp_path / "b.html").write_text('<h1 id="elsewhere"><img src="no.png">')
+    assert broken(tmp_path) == [
+        "a.html: b.html#there has no such place",
+        "b.html: no.png is not there",
+    ]
 
 
 @pytest.mark.parametrize(

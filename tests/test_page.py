@@ -146,8 +146,8 @@ def send(page, entries, folder):
 
 
 def settle(page, address):
-    """Open a study, again until all that it shows is the latest."""
-    for _ in range(60):
+    """Open a study, again until all that it shows is the latest: a telling rests for five times what the last one took."""
+    for _ in range(300):
         page.goto(address)
         if not page.locator("#stale, #waiting").count():
             return

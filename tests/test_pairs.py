@@ -370,3 +370,46 @@ def test_promises_beyond_counting_are_refused():
         median_elimination(5, budget=100, epsilon=1e-300, rng=0)
     with pytest.raises(ParameterError, match="delta of successive_elimination must be in"):
         successive_elimination(5, budget=100, delta=1e-320, rng=0)
+
+
+def quiet_users(n, seed=0):
+    """Two groups who take nearly everything: losses of pairs are products of a few per cent."""
+    rng = np.random.default_rng(seed)
+    refused = np.exp(rng.uniform(np.log(0.01), np.log(0.4), (2, n)))
+    return Population([0.6, 0.4], 1.0 - refused)
+
+
+def test_pairs_that_nobody_refuses_are_told_apart_through_their_items():
+    """Asking for good pairs hears only zeros here: rounds on items are played, and do better than halving."""
+    users = quiet_users(60)
+    L = users.losses.to_dense()
+    ours, halved, items = [], [], []
+    for seed in range(6):
+        run = Run(best_pair(60, budget=6000, rank=2, rng=seed))
+        found = ew.play(run, PopulationOracle(users, rng=seed))
+        ours.append(regret(L, found.pair))
+        plain = sequential_halving(60, budget=6000, rng=seed)
+        halved.append(regret(L, ew.play(plain, PopulationOracle(users, rng=seed)).pair))
+        items.append(sum(len(batch) for batch, _ in run.log))
+    assert items == [6000] * 6
+    assert np.mean(ours) < np.mean(halved)
+
+
+def test_loud_losses_are_asked_for_directly():
+    from entrywise.active.nystrom.stochastic import State
+    from entrywise.apply.pairs import _Search
+
+    state = State(20, 2, None, False, np.random.default_rng(0))
+    search = _Search(state, False)
+    assert not search._silent(10_000)  # nothing was answered yet
+    i, j = np.triu_indices(20, 1)
+    state.tally.add(i, j, np.full(len(i), 0.5))
+    assert not search._silent(10_000)
+    quiet = State(20, 2, None, False, np.random.default_rng(0))
+    quiet.tally.add(i, j, np.full(len(i), 1e-4))
+    assert _Search(quiet, False)._silent(10_000)
+    exact = State(20, 2, 0.3, False, np.random.default_rng(0))
+    exact.tally.add(i, j, np.full(len(i), 1e-4))
+    assert not _Search(exact, False)._silent(
+        10_000
+    )  # other answers than coins have their noise stated

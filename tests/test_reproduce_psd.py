@@ -39,6 +39,7 @@ def test_passive_completion_finds_an_easy_pair():
         assert L[i, j] - L[~np.eye(20, dtype=bool)].min() < 0.02
 
 
+@pytest.mark.filterwarnings("ignore:the theorem")
 def test_the_papers_line_is_the_papers_algorithm():
     """Algorithm 4.1 chooses column 0 first and, at any budget here, is still choosing its second one when it ends."""
     L = pair_losses("synthetic", 20, 2, seed=0)

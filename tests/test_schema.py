@@ -13,7 +13,7 @@ pytest.importorskip("schemathesis", reason="the schema is tested by schemathesis
 
 import schemathesis
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks as openapi
@@ -90,7 +90,12 @@ def test_every_answer_is_one_that_the_schema_tells(app, session):
 
     def probe(operation, mode):
         @given(case=operation.as_strategy(generation_mode=mode))
-        @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a request is small as it is
+        )
         def ask(case):
             sharpen(case)
             answer = case.call_and_validate(headers=dict(session), checks=CHECKS)

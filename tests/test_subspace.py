@@ -399,10 +399,12 @@ def test_certificate_of_corollary_3():
     X = law.draw(4000, rng)
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
     X[rng.random(X.shape) < 0.5] = np.nan
-    found = partial_pca(X, 2, center=False, max_square=1.0)
+    printed = {"center": False, "mask": "bernoulli", "repair": "none", "max_square": 1.0}
+    printed["per_sample"] = float(np.mean(np.sum(~np.isnan(X), axis=1)))
+    found = partial_pca(X, 2, **printed)
     assert found.certificate.value == pytest.approx((1 / 0.5) * np.sqrt(2 / 4000), rel=0.05)
     assert not found.certificate.vacuous
-    assert partial_pca(X[:5], 2, center=False, max_square=1.0).certificate.vacuous
+    assert partial_pca(X[:5], 2, **printed).certificate.vacuous
     assert partial_pca(X, 2).certificate is None
 
 

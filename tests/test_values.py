@@ -247,6 +247,14 @@ def test_results_are_saved_whole_and_never_pickled(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.npz", "found.npz"]
 
 
+@pytest.mark.parametrize("price", [{}, [], "x", [[1.0], [1.0, 2.0]], [[]]])
+def test_a_price_that_is_no_number_is_refused(price):
+    with pytest.raises(ParameterError, match="must be a number or an array"):
+        ew.Prices(entry=price)
+    with pytest.raises(ParameterError, match="must be a number or an array"):
+        ew.Prices.from_json({"self": price})
+
+
 def test_prices_per_cell_row_column_and_function():
     rows, cols = np.array([0, 1, 1]), np.array([0, 0, 2])
     grid = np.arange(1.0, 7.0).reshape(2, 3)

@@ -67,7 +67,8 @@ def make_frame(columns: Mapping[str, Any], backend: str = "polars") -> Any:
         name: column.tolist() if isinstance(column, np.ndarray) else list(column)
         for name, column in columns.items()
     }
-    return nw.from_dict(plain, backend=backend).to_native()
+    library: Any = backend
+    return nw.from_dict(plain, backend=library).to_native()
 
 
 def named_lines(labels: Sequence[str] | None, lines: Any) -> list[Any]:

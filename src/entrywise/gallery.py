@@ -117,6 +117,14 @@ def coin_oracle(seed: Seed = 0) -> Any:
     return BernoulliOracle(pair_losses("synthetic", 12, 2, seed), rng=np.random.default_rng(seed))
 
 
+def crowd_oracle(seed: Seed = 0) -> Any:
+    """Return labels 0 or 1 of 30 items by 6 workers of unlike skill: the problem of small plans over crowds."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, (30, 1))
+    right = rng.random((30, 6)) < np.linspace(0.6, 0.95, 6)
+    return MatrixOracle(np.where(right, truth, 1 - truth).astype(np.float64))
+
+
 def sample_law(kind: str, d: int, k: int, seed: Seed = 0) -> Law:
     """Return a Gaussian law of samples near a k-dimensional subspace, with E|x|^2 = 1.
 

@@ -405,6 +405,15 @@ METHODS: tuple[Method, ...] = (
         problem="coin_oracle",
     ),
     Method(
+        name="crowd",
+        home="apply.crowd.crowd:crowd",
+        room="active",
+        paper="Dawid, Skene 1979, with the labels that tell most next",
+        guarantee="the expected share of wrong labels, tempered by how crowds err together",
+        example={"shape": (30, 6), "budget": 100},
+        problem="crowd_oracle",
+    ),
+    Method(
         name="sequential-halving",
         home="active.pairs.halving:sequential_halving",
         room="active",

@@ -385,9 +385,10 @@ class Observations:
         if duplicates == "refuse":
             t, repeated = np.argmax(count > 1), int((count > 1).sum())
             name = self.name(int(self.rows[first[t]]), int(self.cols[first[t]]))
+            others = "" if repeated == 1 else f", and {repeated - 1} others more than once"
             raise DataError(
-                f"entry {name} is listed {count[t]} times ({repeated} entries are listed more than once); "
-                "say duplicates='mean', 'first' or 'last', or keep one"
+                f"entry {name} is listed {count[t]} times{others}; "
+                "say --duplicates mean, first or last (duplicates= in Python), or keep one"
             )
         if duplicates == "mean":
             noise = self.noise

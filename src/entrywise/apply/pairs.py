@@ -167,7 +167,7 @@ def best_pair(
 
 
 class _Search:
-    """The two halves of the plan: a low-rank picture, then halving on the pairs that look best in it."""
+    """The parts of the plan: a low-rank picture, rounds on items where pairs say nothing, then halving on pairs."""
 
     def __init__(self, state: State, same: bool) -> None:
         self.state, self.same = state, same
@@ -187,8 +187,7 @@ class _Search:
         if "items" in kept.arrays:
             self.items, self.F = kept.arrays["items"], kept.arrays["F"]
         if "rounds" in kept.arrays:
-            self.rows, self.cols, self.F = (kept.arrays[k] for k in ("rows", "cols", "F"))
-            self.guess = kept.arrays["guess"]
+            self.rows, self.cols, self.guess = (kept.arrays[k] for k in ("rows", "cols", "guess"))
             self.rounds = int(kept.arrays["rounds"])
             self.final = kept.arrays.get("final", self.final)
 
@@ -212,8 +211,9 @@ class _Search:
             self._choose(total - state.tally.asked)
             state.phase += 1
         while self.rounds:
-            kept = {"rows": self.rows, "cols": self.cols, "guess": self.guess, "F": self.F}
-            yield state.checkpoint(**kept, rounds=np.array(self.rounds), final=self.final)
+            kept = {"rows": self.rows, "cols": self.cols, "guess": self.guess}
+            here = {"items": self.items, "F": self.F, "rounds": np.array(self.rounds)}
+            yield state.checkpoint(**kept, **here, final=self.final)
             left = total - state.tally.asked
             if self.rounds == 1:  # what comes now is untouched by any choice
                 self.before.restore(state.tally.arrays())
@@ -240,11 +240,11 @@ class _Search:
         Its loss is guessed as for one group of users: the product of two good items' mean losses over the mean of all.
         """
         t, n = self.state.tally, self.state.n
-        if self.state.noise is not None or len(t.keys) == 0:
+        if self.state.noise is not None or len(t.keys) == 0 or n <= FEWEST:
             return False
         total = np.bincount(t.rows, t.sums, n) + np.bincount(t.cols, t.sums, n)
         count = np.bincount(t.rows, t.counts, n) + np.bincount(t.cols, t.counts, n)
-        mean = float(total.sum() / count.sum())
+        mean = float((total.sum() + 1.0) / (count.sum() + 1.0))  # above 0 though nothing failed yet
         each = (total + PRIOR * mean) / (count + PRIOR)
         good = float(np.quantile(each, GOOD))
         answers = 2.0 * left / rounds_for(arms_for(left, count_pairs(n, False)))  # of a winner
@@ -318,6 +318,8 @@ class _Search:
         size = arms_for(left, every)
         among = count_pairs(len(self.items), self.same)
         best = min(among, max(1, round((1.0 - STRANGERS) * size)))
+        if len(self.items) < state.n:  # no more strangers than their share beside few items
+            size = min(size, round(best / (1.0 - STRANGERS)))
         rows, cols, _ = smallest_pairs(self.F[self.items], best, self.same)
         rows, cols = np.sort([self.items[rows], self.items[cols]], axis=0)
         if size > best:

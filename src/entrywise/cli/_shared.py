@@ -187,7 +187,8 @@ def run_command(call: Callable[[], T]) -> T:
         raise SystemExit(1) from None
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         say(
-            f"Error: {error.filename}: {(error.strerror or 'cannot be opened').lower()}",
+            f"Error: {error.filename}: {(error.strerror or 'cannot be opened').lower()}; "
+            "give the path of another",
             style="red",
         )
         raise SystemExit(1) from None

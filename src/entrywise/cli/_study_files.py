@@ -84,11 +84,15 @@ def answers_of(path: str, study: str, worker: str | None) -> Answers:
     """
     names, table = lines_of(path)
     if "value" not in names:
-        raise DataError(f"{path} line 1: there must be a column 'value', got {', '.join(names)}")
+        raise DataError(
+            f"{path} line 1: there must be a column 'value', got {', '.join(names)}; "
+            "fill in the file that study ask wrote"
+        )
     by_id, by_entry = "id" in names, "row" in names and "col" in names
     if not by_id and not by_entry:
         raise DataError(
-            f"{path} line 1: there must be a column 'id', or 'row' and 'col', got {', '.join(names)}"
+            f"{path} line 1: there must be a column 'id', or 'row' and 'col', got {', '.join(names)}; "
+            "fill in the file that study ask wrote"
         )
     items: list[tuple[Any, ...]] = []
     lines, workers = [], []
@@ -97,7 +101,8 @@ def answers_of(path: str, study: str, worker: str | None) -> Answers:
             continue
         if cells.get("study", "") not in ("", study):
             raise DataError(
-                f"{path} line {line}: this answer belongs to study {cells['study']!r}, not to {study!r}"
+                f"{path} line {line}: this answer belongs to study {cells['study']!r}, not to {study!r}; "
+                f"tell it there: study tell DATABASE {cells['study']} {path}"
             )
         entry: tuple[str, ...] = ()
         if by_entry and (cells["row"] or cells["col"]):

@@ -104,7 +104,9 @@ def _prices(table: Table, name: str | None = None) -> list[float]:
     numbers = table.values(column, "give every line its price")
     for k, price in enumerate(numbers.tolist()):
         if price <= 0:
-            raise table.error(f"line {table.lines[k]}: a price must be above 0, got {price:g}")
+            raise table.error(
+                f"line {table.lines[k]}: a price must be above 0, got {price:g}; give what it costs"
+            )
     found: list[float] = numbers.tolist()
     return found
 
@@ -126,7 +128,7 @@ def _file(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None) -> 
             missing = [label for label in own if label not in prices]
             if missing:
                 raise DataError(
-                    f"{path} has no price of {missing[0]!r}; {len(missing)} of {len(own)} {kind} are missing"
+                    f"{path} has no price of {missing[0]!r}; {len(missing)} of {len(own)} {kind} are missing: add them"
                 )
             return kind, [prices[label] for label in own]
     raise DataError(
@@ -147,7 +149,7 @@ def _cells(
     missing = [(r, c) for r in rows for c in cols if (r, c) not in prices]
     if missing:
         raise DataError(
-            f"{table.path} has no price of {missing[0]}; {len(missing)} entries are missing"
+            f"{table.path} has no price of {missing[0]}; {len(missing)} entries are missing: add them"
         )
     return [[prices[r, c] for c in cols] for r in rows]
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
+from entrywise.cli.study import count
 
 leaderboard = typer.Typer(
     name="leaderboard",
@@ -106,7 +107,7 @@ def create(
     from entrywise.tables import read_labels
 
     if goal not in PLANS:
-        raise ParameterError(f"goal must be {', '.join(PLANS)}, got {goal!r}")
+        raise ParameterError(f"--goal must be {', '.join(PLANS)}, got {goal!r}")
     (models, _), (tasks, _) = read_labels(rows), read_labels(cols)
     params: dict[str, Any] = {} if goal == "best" else {"goal": goal}
     if rank is not None:
@@ -163,7 +164,7 @@ def add(
     quotes = longer(study.prices.to_json(), price or [], None, rows, None)
     features = new_features(study, {"row": rows}, {})
     study.extend(rows=fresh, budget=budget, prices=quotes, **features)
-    say(f"{len(fresh)} rows added with {budget:g} to spend")
+    say(f"{count(len(fresh), 'row')} added with {budget:g} to spend")
     say(f"next: entrywise study ask {database} {name} > todo.csv")
 
 

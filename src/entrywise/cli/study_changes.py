@@ -188,9 +188,12 @@ def change(
     from entrywise.cli._study_prices import quotes
     from entrywise.exceptions import ParameterError
 
-    words = [f"--{word}" for word in set_ or () if "=" in word]
-    if len(words) < len(set_ or ()) or not (set_ or price):
-        raise ParameterError("give --set name=value or --price mode=number")
+    odd = next((word for word in set_ or () if not word.partition("=")[1]), None)
+    if odd is not None:
+        raise ParameterError(f"--set must be name=value, such as rank=20, got {odd!r}")
+    if not (set_ or price):
+        raise ParameterError("give --set name=value or --price mode=number; none of them was given")
+    words = [f"--{word}" for word in set_ or ()]
     found = opened(database, name, allow_plan)
     labels = found.labels
     own = quotes(price or [], price_rule, rows, cols, labels.rows, labels.cols)

@@ -70,6 +70,10 @@ class LineFeatures:
         return center - self._mean @ self.weights, rest.T @ rest + gamma * prior_cov
 
     def grow(self, count: int) -> None:
-        """Add `count` components before the bias, of which the features say nothing yet."""
+        """Add `count` components before the bias, of which the features say nothing yet.
+
+        Features that say nothing of the biases may tell these: the penalty is learned anew.
+        """
+        self.alpha = FIRST_ALPHA
         new = np.zeros((len(self.weights), count))
         self.weights = np.hstack([self.weights[:, :-1], new, self.weights[:, -1:]])

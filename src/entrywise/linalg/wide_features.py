@@ -67,7 +67,11 @@ class WideFeatures:
         return center - self._mean @ self.weights, gain
 
     def grow(self, count: int) -> None:
-        """Add `count` components before the bias, of which the features say nothing yet."""
+        """Add `count` components before the bias, of which the features say nothing yet.
+
+        Features that say nothing of the biases may tell these: the penalty is learned anew.
+        """
+        self.alpha = FIRST_ALPHA
         new = np.zeros((len(self.weights), count))
         self.weights = np.hstack([self.weights[:, :-1], new, self.weights[:, -1:]])
 

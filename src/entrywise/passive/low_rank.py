@@ -523,7 +523,9 @@ def _means(side: Side) -> Array:
     if not cold.any():
         return side.mean
     found = side.mean.copy()
-    found[cold] += side.cold_mean() - side.prior_mean
+    found[cold] = side.cold_mean()
+    if side.features is not None:
+        found[cold] += side.features.values[cold] @ side.features.weights
     return found
 
 

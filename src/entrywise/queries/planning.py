@@ -44,6 +44,7 @@ class Plan:
     ``history``                   it fits with what is known from its first step
     ``streaming``                 a step is a function of a :class:`Situation`; nobody waits
     ``resumable``                 it keeps checkpoints
+    ``by_worker``                 columns are workers: who asks in a study gets the questions of its column
     ============================  ==================================================================
     """
 
@@ -57,6 +58,7 @@ class Plan:
     history: bool = False
     streaming: bool = False
     resumable: bool = False
+    by_worker: bool = False
     _state: np.random.Generator | None = field(default=None, repr=False)
 
     @property
@@ -195,6 +197,7 @@ def plan(
     tolerates_failed: bool = False,
     history: bool = False,
     streaming: bool = False,
+    by_worker: bool = False,
     name: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Plan]]:
     """Make a generator function, or a step function with ``streaming=True``, return a :class:`Plan`.
@@ -236,6 +239,7 @@ def plan(
                 history=history or streaming,
                 streaming=streaming,
                 resumable="resume" in signature.parameters,
+                by_worker=by_worker,
                 _state=_seeded(params),
             )
             _begin(made)
@@ -243,6 +247,7 @@ def plan(
 
         make.size, make.symmetric = size, symmetric  # type: ignore[attr-defined]
         make.streaming = streaming  # type: ignore[attr-defined]
+        make.by_worker = by_worker  # type: ignore[attr-defined]
         make.__signature__ = public  # type: ignore[attr-defined]
         return make
 

@@ -29,7 +29,7 @@ class Prices:
 
     modes: Mapping[str, Price]
 
-    def __init__(self, entry: Any = 1.0, column: Any = None, **others: Any) -> None:
+    def __init__(self, /, entry: Any = 1.0, column: Any = None, **others: Any) -> None:
         given = {"entry": entry, "column": column, **others}
         modes: dict[str, Price] = {}
         for mode, price in given.items():
@@ -38,7 +38,7 @@ class Prices:
             if callable(price):
                 modes[mode] = price
                 continue
-            array = np.asarray(price, dtype=np.float64)
+            array = _numbers(mode, price)
             if array.ndim > 2 or not np.all(np.isfinite(array)) or not np.all(array > 0):
                 what = array.ravel()[~(np.isfinite(array) & (array > 0)).ravel()][:1]
                 raise ParameterError(
@@ -106,3 +106,16 @@ class Prices:
     def from_json(cls, modes: Mapping[str, Any]) -> Prices:
         """Return the prices that :meth:`to_json` wrote."""
         return cls(**{"entry": None, **modes})
+
+
+def _numbers(mode: str, price: Any) -> Array:
+    """Return a price as an array of numbers, at least one."""
+    try:
+        array = np.asarray(price, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    if not array.size:
+        raise ParameterError(
+            f"the price of {mode} must be a number or an array of them, got {price!r}"
+        )
+    return array

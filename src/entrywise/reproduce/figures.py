@@ -270,5 +270,6 @@ def read_records(path: Path) -> dict[str, Record]:
 
 def write_records(path: Path, records: dict[str, Record]) -> None:
     """Keep the records of a folder."""
-    text = json.dumps({name: asdict(record) for name, record in records.items()}, indent=1)
+    plain = {name: _plain(asdict(record)) for name, record in records.items()}
+    text = json.dumps(plain, indent=1)
     write_whole(path, text.encode())

@@ -185,11 +185,14 @@ def read(path: str | PathLike[str]) -> Archive:
         raise
     except (zipfile.BadZipFile, OSError, EOFError):
         raise DataError(
-            f"{path} must be a study exported by entrywise: it is no zip file, or not whole"
+            f"{path} must be a study exported by entrywise: it is no zip file, or not whole; "
+            "export it again"
         ) from None
     except Exception as error:  # a broken zip, text or number raises almost anything
         words = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{path} must be a study exported by entrywise: {words}") from None
+        raise DataError(
+            f"{path} must be a study exported by entrywise: {words}; export it again"
+        ) from None
 
 
 def _part(archive: zipfile.ZipFile, name: str) -> str:
@@ -390,7 +393,7 @@ def write(store: Store, found: Archive, name: str | None = None) -> str:
             study = int(connection.execute(made).scalar_one())
         except sa.exc.IntegrityError:
             raise StoreError(
-                f"there is a study called {about['name']!r} already; choose another name"
+                f"there is a study called {about['name']!r} already; choose another name: --name NAME"
             ) from None
         for table in _TABLES:
             columns = found.tables[table.name]

@@ -82,7 +82,7 @@ def create(
     """Make a new study and its first questions; a database is touched once all of that is in order."""
     _refuse_own(params)
     if budget is not None and not (math.isfinite(budget) and budget >= 0):
-        raise ParameterError(f"budget must be finite and not below 0, got {budget}")
+        raise ParameterError(f"budget (--budget) must be finite and not below 0, got {budget:g}")
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
     others = plans.plain(plans.without_features(params))
@@ -202,7 +202,8 @@ def _known(record: Record, seen: Observations | None, names: Labels) -> History:
         missing = next((label for label in given if label not in code), None)
         if missing is not None:
             raise ParameterError(
-                f"known entries name the {axis} {missing!r}, which the study does not have"
+                f"known entries name the {axis} {missing!r}, which the study does not have; "
+                f"leave it out, or add it to --{axis}s"
             )
         into = np.array([code[label] for label in given], np.int64)
         rows, cols = (into[rows], cols) if axis == "row" else (rows, into[cols])
@@ -456,7 +457,7 @@ def reopen(store: Store, name: str, maker: Maker, budget: float | None) -> None:
 
 def _refuse_money(budget: float) -> None:
     if not (math.isfinite(budget) and budget >= 0):
-        raise ParameterError(f"a budget must be finite and not below 0, got {budget}")
+        raise ParameterError(f"budget (--budget) must be finite and not below 0, got {budget:g}")
 
 
 def extend(
@@ -512,7 +513,7 @@ def _grown(
         if isinstance(given, int):
             if axis in there:
                 raise ParameterError(
-                    f"the {axis}s of this study have labels; give those of the new"
+                    f"the {axis}s of this study have labels; give those of the new ones: --{axis}s FILE"
                 )
             more[axis] = given
             continue
@@ -763,12 +764,17 @@ def _which(store: Store, record: Record, labels: Labels, answer: Any) -> Key:
             return found
         entry = store.tells.entries_of(record.id, [at]).get(at)  # memory answered it
         if entry is None:
-            raise TellError(f"study {record.name!r} has no question {answer}")
+            raise TellError(
+                f"study {record.name!r} has no question {answer}; study log shows those it has"
+            )
     else:
         try:
             row, col = answer
         except (TypeError, ValueError):
-            raise TellError(f"an answer to amend is an id or (row, col), got {answer!r}") from None
+            words = " ".join(map(str, answer)) if isinstance(answer, tuple) else answer
+            raise TellError(
+                f"an answer is named by its id such as '3.10', or by its row and column, got {words!r}"
+            ) from None
         entry = labels.index(row, col)
     return _only(store, record, labels, entry)
 

@@ -56,7 +56,8 @@ def normal_url(url: str) -> sa.URL:
         found = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):  # the port may be no number
         raise StoreError(
-            "a database is a file or a URL such as postgresql://user@host:5432/name; got neither"
+            f"a database is a file or a URL such as postgresql://user@host:5432/name, "
+            f"got one of {url.partition('://')[0]!r} whose host or port cannot be read"
         ) from None
     if found.drivername in ("postgresql", "postgres"):
         found = found.set(drivername="postgresql+psycopg")

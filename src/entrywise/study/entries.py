@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -106,7 +107,7 @@ class Labels:
             found = code.get(str(given))
             if found is None:
                 raise TellError(
-                    f"no {word} is labelled {str(given)!r}; there are {len(names)}, from {names[0]!r}"
+                    f"no {word} is labelled {str(given)!r}; {_likely(names, str(given))}"
                 )
             return found
         try:
@@ -117,11 +118,13 @@ class Labels:
                 raise ValueError
         except (TypeError, ValueError, OverflowError):
             raise TellError(
-                f"the {word} must be a whole number, got {given!r}; this study has no labels"
+                f"the {word} must be a whole number, since this study has no labels, got {given!r}; "
+                "give the number that study ask wrote"
             ) from None
         if number < 0 or (size is not None and number >= size):
             raise TellError(
-                f"the {word} must be in 0..{'' if size is None else size - 1}, got {number}"
+                f"the {word} must be in 0..{'' if size is None else size - 1}, got {number}; "
+                "study extend adds more"
             )
         return number
 
@@ -171,6 +174,15 @@ def matching(names: Sequence[str], pattern: str) -> list[int]:
     return [k for k, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
 
 
+def _likely(names: Sequence[str], given: str) -> str:
+    """Say what somebody may have meant."""
+    close = difflib.get_close_matches(given, names[:10_000], n=3)
+    if close:
+        return f"is it {' or '.join(map(repr, close))}?"
+    some = ", ".join(map(repr, names[:5]))
+    return f"there are {some}{', ...' if len(names) > 5 else ''}"
+
+
 def title(key: Key) -> str:
     """Return how people call a question.
 
@@ -194,7 +206,9 @@ def parse_id(text: Any) -> Key:
     found = _ID.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
         shown = repr(text) if len(repr(text)) < 60 else repr(text)[:50] + "..."
-        raise TellError(f"a question's id is a text such as '3.10', got {shown}")
+        raise TellError(
+            f"a question's id is a text such as '3.10', got {shown}; take it from the output of study ask"
+        )
     batch = GIVEN if found[1] == "known" else int(found[1])
     return batch, int(found[2])
 

@@ -135,7 +135,8 @@ def unique(names: Sequence[str], axis: str) -> list[str]:
     if len(set(found)) < len(found) or not found:
         twice = next((name for k, name in enumerate(found) if name in found[:k]), None)
         raise ParameterError(
-            f"labels of {axis}s must be unique, and there must be one; got {twice!r} twice"
+            f"labels of {axis}s must be unique, and there must be one; "
+            + ("none was given" if twice is None else f"{twice!r} is there twice, leave one out")
         )
     return found
 
@@ -182,8 +183,17 @@ def parameters(function: Callable[..., Plan]) -> Mapping[str, inspect.Parameter]
 
 def streams(plan: str) -> bool:
     """Tell whether a registered plan is a streaming one; code that data name is not looked at."""
+    return _says(plan, "streaming")
+
+
+def by_worker(plan: str) -> bool:
+    """Tell whether the columns of a registered plan are workers, who are asked for their own labels."""
+    return _says(plan, "by_worker")
+
+
+def _says(plan: str, what: str) -> bool:
     method = next((m for m in methods.METHODS if m.name == plan and m.room == "active"), None)
-    return method is not None and bool(getattr(method.load(), "streaming", False))
+    return method is not None and bool(getattr(method.load(), what, False))
 
 
 def prices_of(record: Record) -> Prices | None:
@@ -204,7 +214,12 @@ def make(record: Record, maker: Maker) -> Plan:
         params["budget"] = record.total
     if "prices" in takes and record.prices is not None:
         params["prices"] = prices_of(record)
-    plan = function(**params)
+    try:
+        plan: Any = function(**params)
+    except TypeError as error:
+        raise ParameterError(
+            f"{record.plan} does not take these parameters: {error}; give a function that returns a Plan"
+        ) from None
     if not isinstance(plan, Plan):
         raise ParameterError(
             f"{record.plan} must return a Plan, got {type(plan).__name__}; decorate it with @plan"

@@ -101,7 +101,7 @@ class Store:
             made = connection.execute(sa.insert(studies).values(**row).returning(studies.c.id))
         except sa.exc.IntegrityError:
             raise StoreError(
-                f"there is a study called {record.name!r} already; choose another name"
+                f"there is a study called {record.name!r} already; choose another name, or go on with it: study ask"
             ) from None
         study = int(made.scalar_one())
         self.add_epoch(connection, study, record, epoch)
@@ -172,7 +172,7 @@ class Store:
         if not found:
             names = ", ".join(record.name for record in self.records())
             raise StoreError(
-                f"there is no study called {name!r}; there is {names or 'none yet, make one first'}"
+                f"there is no study called {name!r}; name one of {names or 'those that you make first'}"
             )
         return found[0]
 

@@ -208,7 +208,8 @@ class Study:
         """Return at most `limit` open questions that nobody holds, held by `worker` for `lease` seconds.
 
         `rows` and `cols` say which lines you can measure: labels or patterns such as ``"gpt-*"``, or numbers where
-        there are no labels; `mode` which instrument. Units (whole columns) and plates are handed out whole, so a few
+        there are no labels; `mode` which instrument. Where columns are workers (the plan ``crowd``), a named `worker` gets the
+        questions of the column of that name. Units (whole columns) and plates are handed out whole, so a few
         more may come. The answer's ``why`` says why fewer came than `limit`.
         """
         leased = self.lease(limit, worker, lease, rows=rows, cols=cols, mode=mode)
@@ -236,12 +237,16 @@ class Study:
     ) -> Leased | None:
         """Do what :meth:`ask` does, and return columns: the way for many questions at once."""
         if limit is not None and limit < 1:
-            raise ParameterError(f"limit of ask must be at least 1, got {limit}")
+            raise ParameterError(f"limit of ask (--limit) must be at least 1, got {limit}")
         if not (np.isfinite(lease) and lease > 0):
-            raise ParameterError(f"lease must be a number of seconds above 0, got {lease}")
+            raise ParameterError(
+                f"lease (--lease) must be a number of seconds above 0, got {lease}"
+            )
         if worker is not None and (not worker or "\n" in worker):
             raise ParameterError(f"a worker's name must be one line of text, got {worker!r}")
         wanted = Filter()
+        if worker is not None and cols is None and plans.by_worker(self._record.plan):
+            cols = [worker]
         if rows is not None or cols is not None or mode is not None:
             labels = self._labels(self._look())
             wanted = Filter(labels.lines("row", rows), labels.lines("col", cols), mode)
@@ -501,7 +506,7 @@ class Study:
         labels = self._labels(self._look())
         gone = [labels.lines("row", rows) or (), labels.lines("col", cols) or ()]
         if not any(gone):
-            raise ParameterError("drop rows or columns; none of them was given")
+            raise ParameterError("drop rows (--row) or columns (--col); none of them was given")
         changes.drop(self.store, self.name, self._maker, *gone)
         self._advance_after("the change is")
 

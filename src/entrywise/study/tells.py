@@ -401,7 +401,7 @@ class _Telling:
             if key not in asked:
                 raise TellError(
                     f"{self.blame(k)}study {self.record.name!r} has no question {title}; "
-                    "was it asked by another?"
+                    "tell it to the study that asked it"
                 )
             lines = said.get(key, [])
             standing = _standing(lines)

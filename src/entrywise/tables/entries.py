@@ -198,7 +198,7 @@ def sparse_of(path: str, arrays: dict[str, Any]) -> Any:
 def _choice(name: str, given: str, known: Sequence[str]) -> None:
     if given not in known:
         raise ParameterError(
-            f"{name} must be {', '.join(known[:-1])} or {known[-1]}, got {given!r}"
+            f"--{name} must be {', '.join(known[:-1])} or {known[-1]} ({name}= in Python), got {given!r}"
         )
 
 
@@ -424,6 +424,7 @@ def _one_array(path: str, found: Any) -> Any:
         found = found[dense[0]]
     if found.ndim != 2 or found.dtype.kind not in "fiub":
         raise DataError(
-            f"{path} must hold a matrix of numbers, got {found.dtype} of shape {found.shape}"
+            f"{path} must hold a matrix of numbers, got {found.dtype} of shape {found.shape}; "
+            "give it two dimensions"
         )
     return found

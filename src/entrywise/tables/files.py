@@ -42,7 +42,8 @@ def boundary(path: str, what: str) -> Iterator[None]:
         raise
     except BaseException as error:  # a panic of a compiled reader is no Exception
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise DataError(f"{path} must be {what}: {lines[0][:200]}") from None
+        words = lines[0][:200].rstrip(".?!")
+        raise DataError(f"{path} must be {what}: {words}; is it whole? write it anew") from None
 
 
 def contents(path: str | os.PathLike[str]) -> bytes:
@@ -111,7 +112,9 @@ def _gunzip(path: str, data: bytes) -> bytes:
                 if size > LIMIT:
                     raise DataError(_too_large(path))
                 if not part and not rest and not unpacker.eof:
-                    raise DataError(f"{path} must be a gzip file: it breaks off, is it whole?")
+                    raise DataError(
+                        f"{path} must be a gzip file: it breaks off; is it whole? write it anew"
+                    )
                 parts.append(part)
             data = unpacker.unused_data.lstrip(b"\0")
     return b"".join(parts)

@@ -86,7 +86,7 @@ def calibrated(
 
 def effective_reserve(state: Purchase) -> float:
     """Return how many equally weighted cells the reserve is worth: (sum w)^2 / sum w^2, w = 1 / chance."""
-    return effective_count(1.0 / state.hidden_chance)
+    return _worth(state.hidden_chance)
 
 
 def reserve_scores(state: Purchase, rank: int | None, seed: int) -> Array:
@@ -114,9 +114,9 @@ def reserve_scores(state: Purchase, rank: int | None, seed: int) -> Array:
     return scores[np.minimum(at, len(scores) - 1)]
 
 
-def effective_count(weights: Array) -> float:
-    """Return how many equally weighted cells some weighted ones are worth."""
-    return float(weights.sum() ** 2 / (weights**2).sum())
+def _worth(chance: Array) -> float:
+    w = 1.0 / chance
+    return float(w.sum() ** 2 / (w**2).sum())
 
 
 def reserve_advice(chance: Array, share: float, budget: float, cells: int) -> str | None:
@@ -125,7 +125,7 @@ def reserve_advice(chance: Array, share: float, budget: float, cells: int) -> st
     What a reserve is worth grows as its money does, until its cells are drawn with the largest chance. `cells` is how
     many could be in it.
     """
-    worth = effective_count(1.0 / chance) if len(chance) else 0.0
+    worth = _worth(chance) if len(chance) else 0.0
     if worth >= FEWEST:
         return None
     words = f"the reserve counts for {worth:.0f} cells, and its intervals need {FEWEST}: "

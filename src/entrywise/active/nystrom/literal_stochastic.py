@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from entrywise.active.pairs.tally import Tally, pull
+from entrywise.active.pairs.tally import MOST, Tally, pull
 from entrywise.bounds.active_psd import constants, nystrom_queries, repetitions
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Checkpoint, Prices, plan
@@ -178,7 +178,7 @@ def _grid(rows: Indices, cols: Indices) -> tuple[Indices, Indices]:
 def _top_up(tally: Tally, rows: Indices, cols: Indices, times: int) -> Asking[None]:
     """Measure entries until each has `times` answers."""
     count, _ = tally.look(rows, cols)
-    missing = np.maximum(times - count.astype(np.int64), 0)
+    missing = np.maximum(min(times, MOST) - count.astype(np.int64), 0)  # no budget pays for more
     yield from pull(tally, rows, cols, missing)
 
 

@@ -7,14 +7,17 @@ labels, and which model (vote, one coin, confusion matrices) the answers themsel
 
 from entrywise.apply.crowd.agreement import agreement_skills
 from entrywise.apply.crowd.consensus import Consensus, consensus
+from entrywise.apply.crowd.crowd import CrowdLabels, crowd
 from entrywise.apply.crowd.majority_vote import majority_vote
 from entrywise.apply.crowd.next_labels import NextLabels, next_labels
 
 __all__ = [
     "Consensus",
+    "CrowdLabels",
     "NextLabels",
     "agreement_skills",
     "consensus",
+    "crowd",
     "majority_vote",
     "next_labels",
 ]

@@ -74,6 +74,7 @@ class Consensus(Result):
 
     def to_frame(self, of: Literal["items", "workers"] = "items", backend: str = "polars") -> Any:
         """Return the items with their labels, or the workers with their skills, as a frame (polars, pandas or pyarrow)."""
+        columns: dict[str, Any]
         if of == "items":
             columns = {"item": self.items, "label": self.labels, "confidence": self.confidence}
         elif of == "workers":
@@ -197,7 +198,7 @@ def _consensus(
     skills = skills_of(data, fit, q, rank_one)
     kinds = kinds_of(skills, data)
     report = _report(data, fit, rank_one, kinds) | report
-    report["expected wrong labels"] = float(1.0 - np.nanmean(confidence))
+    report["expected wrong labels"] = _expected_wrong(confidence)
     report["items without confidence"] = int(np.isnan(confidence).sum())
     return Consensus(
         items=data.items,
@@ -214,6 +215,12 @@ def _consensus(
         component=rank_one.component,
         report=report,
     )
+
+
+def _expected_wrong(confidence: Array) -> float:
+    """Return the expected share of wrong labels, NaN where no confidence can be told."""
+    told = confidence[~np.isnan(confidence)]
+    return float(1.0 - told.mean()) if len(told) else np.nan
 
 
 def _trusted(data: CrowdAnswers, rank_one: Skills, confidence: Array) -> Array:
