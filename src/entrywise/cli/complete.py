@@ -113,9 +113,9 @@ def complete(
             | {"--col-features": col_features, "--noise": noise}
             | {"--row": row, "--col": col, "--value": value}
         )
-        params = {} if rank is None else {"rank": rank}
-        params |= {"likelihood": likelihood, "bounds": bounds_of(bounds), "rng": seed}
-        _complete_blocks(file, engine, method, params, pairs, save, level, quiet, format)
+        chosen: dict[str, Any] = {} if rank is None else {"rank": rank}
+        chosen |= {"likelihood": likelihood, "bounds": bounds_of(bounds), "rng": seed}
+        _complete_blocks(file, engine, method, chosen, pairs, save, level, quiet, format)
         return
     if engine is not None:
         raise ParameterError("--engine works on a folder of blocks; write one with entrywise.scale")

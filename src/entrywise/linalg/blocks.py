@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entrywise.linalg.variational import FIRST_PRIOR, EmpiricalBayes, Side, triplets_of
 from entrywise.types import Array, Indices
@@ -288,7 +289,7 @@ def _side(pointer: Indices) -> Side:
 
 def solve_chunk(
     pointer: Indices,
-    other: Array,
+    other: NDArray[np.int32],
     values: Array,
     fixed: tuple[Array, Array],
     normal: dict[str, Any],

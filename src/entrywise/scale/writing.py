@@ -345,7 +345,7 @@ class _Writer:
             found = np.lib.format.open_memmap(path, "w+", kind, (int(pointer[-1]),))
             with open(self._raw[name], "rb") as file:
                 for start in range(0, len(found), READ_AT_ONCE):
-                    piece = np.fromfile(file, kind, READ_AT_ONCE)
+                    piece: Any = np.fromfile(file, kind, READ_AT_ONCE)
                     if name == "value":
                         piece = (piece - offset) / scale
                     found[start : start + len(piece)] = piece
@@ -369,7 +369,7 @@ def _resolved(part: NDArray[np.void], duplicates: str) -> NDArray[np.void]:
     last = np.append(first[1:], len(part)) - 1
     if duplicates == "last":
         return part[last]
-    found = part[first]
+    found: NDArray[np.void] = part[first]
     if duplicates == "mean":
         found["value"] = np.add.reduceat(part["value"], first) / (last - first + 1)
     return found

@@ -171,7 +171,7 @@ def _drawn(state: Schur, size: int, rng: np.random.Generator) -> Indices:
     n, d = len(state.residual), state.residual
     drawn = np.searchsorted(np.cumsum(d), rng.random(size) * d.sum(), side="right")
     picked = np.unique(drawn.clip(0, n - 1))
-    return picked[d[picked] > 0]
+    return np.asarray(picked[d[picked] > 0])
 
 
 def _residual_among(state: Schur, picked: Indices) -> Asking[Array]:
