@@ -368,7 +368,7 @@ def _resolved(part: NDArray[np.void], duplicates: str) -> NDArray[np.void]:
     first = np.flatnonzero(np.append(True, ~same))
     last = np.append(first[1:], len(part)) - 1
     if duplicates == "last":
-        return part[last]
+        return np.asarray(part[last])
     found: NDArray[np.void] = part[first]
     if duplicates == "mean":
         found["value"] = np.add.reduceat(part["value"], first) / (last - first + 1)
