@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -651,3 +652,35 @@ def test_next_labels_and_gold_from_the_shell(tmp_path):
     named = [line.split(",") for line in run.stdout.splitlines()[1:]]
     assert {x for x, _, _ in named} <= {"i3", "new-1", "new-2"}
     assert {w for _, w, _ in named} <= {"w0", "w1", "fresh"}
+
+
+def test_very_many_pairs_are_thinned_to_a_start_that_ends_in_the_same_labels(monkeypatch):
+    from entrywise.apply.crowd.agreement import agreement, rank_one_skills
+    from entrywise.apply.crowd.answers import CrowdAnswers
+
+    where = sys.modules["entrywise.apply.crowd.agreement"]
+    rng = np.random.default_rng(4)
+    n, W, v = 3000, 60, 5
+    worker = np.argsort(rng.random((n, W)), axis=1)[:, :v].ravel()
+    item = np.repeat(np.arange(n), v)
+    chance, truth = np.where(rng.random(W) < 0.15, 0.3, rng.beta(8, 3, W)), rng.integers(2, size=n)
+    label = np.where(rng.random(n * v) < chance[worker], truth[item], 1 - truth[item])
+    item, worker, label = np.r_[item, 0, 1, 2], np.r_[worker, 60, 60, 60], np.r_[label, 0, 1, 0]
+    whole = consensus(item, worker, label)
+    answers = CrowdAnswers.of(item, worker, label)
+    pairs = agreement(answers)
+    monkeypatch.setattr(where, "TOO_MANY", 10_000)
+    some = agreement(answers, thin=True)
+    assert some.shared.sum() < 0.3 * pairs.shared.sum()
+    seldom = np.flatnonzero(answers.workers == 60)[0]
+    met = [((x.i == seldom) | (x.j == seldom)) for x in (pairs, some)]
+    assert (
+        pairs.shared[met[0]].sum() == some.shared[met[1]].sum()
+    )  # who answered seldom loses nothing
+    np.testing.assert_array_equal(agreement(answers).shared, pairs.shared)  # a final answer has all
+    near = rank_one_skills(answers, 20.0, exact=False).skill
+    far = rank_one_skills(answers, 20.0).skill
+    assert np.corrcoef(near, far)[0, 1] > 0.7  # noisy, and of the same signs and order
+    thinned = consensus(item, worker, label)
+    np.testing.assert_array_equal(thinned.labels, whole.labels)
+    np.testing.assert_allclose(thinned.skill, whole.skill, atol=1e-3)

@@ -303,6 +303,47 @@ def test_a_tiny_budget_still_gives_an_answer(budget):
     assert found.shape == (5, 4)
 
 
+@pytest.mark.parametrize("kind", ["row", "column", "flat list", "each", "one"])
+def test_prices_of_rows_are_those_of_their_cells(kind):
+    from entrywise.active.cells.purchase import Purchase
+
+    rng = np.random.default_rng(0)
+    shape = {"row": (7, 1), "column": (1, 5), "flat list": (5,), "each": (7, 5), "one": ()}[kind]
+    prices = ew.Prices(entry=1.0 + rng.random(shape))
+    state = Purchase((7, 5), prices, 10.0, None, rng)
+    i, j = (x.ravel() for x in np.mgrid[:7, :5])
+    each = prices.of("entry", i, j).reshape(7, 5)
+    rows = np.array([1, 2, 5])
+    np.testing.assert_array_equal(state.price(rows), each[rows])
+    assert state.cheapest() == each.min()
+
+
+def test_a_reserve_is_drawn_once_and_anew_when_what_it_follows_from_changes():
+    from entrywise.active.cells import reserve
+    from entrywise.active.cells.purchase import Purchase
+
+    def drawn(prices, budget=200.0, seed=5, available=None):
+        state = Purchase((40, 30), prices, budget, available, np.random.default_rng(0))
+        found = reserve.reserve_cells(state, 0.2, seed)
+        for got, expected in zip(found, reserve._drawn(state, 0.2 * budget, seed), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        return found
+
+    by_row = ew.Prices(entry=np.linspace(1, 3, 40)[:, None])
+    first = drawn(by_row)
+    assert drawn(by_row)[0] is first[0]
+    half = np.arange(1200).reshape(40, 30) % 2 == 0
+    others = [
+        drawn(ew.Prices()),
+        drawn(by_row, 150.0),
+        drawn(by_row, seed=6),
+        drawn(by_row, available=half),
+    ]
+    others.append(drawn(ew.Prices(entry=lambda rows, cols: 1.0 + rows)))
+    assert all(not np.array_equal(first[0], cells) for cells, _ in others)
+    assert len(reserve._REMEMBERED) <= reserve.MOST_REMEMBERED
+
+
 def test_balanced_buying_is_balanced_inside_a_batch():
     """Counts of rows, and of columns, stay together whatever the size of a batch."""
     import entrywise as ew

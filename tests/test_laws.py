@@ -16,6 +16,7 @@ VARIANTS = [
     ("literal-adaptive-nystrom", {"max_error": 0.05}),
     ("adaptive-nystrom", {"order": "random"}),
     ("adaptive-nystrom", {"order": "random", "block": 3}),
+    ("adaptive-nystrom", {"order": "gain", "block": 2}),
     ("adaptive-nystrom", {"rank": 0}),
     ("adaptive-nystrom", {"max_error": 0.05}),
     ("adaptive-nystrom", {"noise": 1e-6}),

@@ -12,7 +12,7 @@ from entrywise.active import adaptive_nystrom, literal_adaptive_nystrom
 from entrywise.active.nystrom.certificate import _pairs
 from entrywise.exceptions import NotPSD, ParameterError
 from entrywise.gallery import block_kernel, outliers, random_psd
-from entrywise.linalg.schur import Schur, rejection_cholesky
+from entrywise.linalg.schur import Schur, largest_gains, rejection_cholesky
 from entrywise.oracles import FunctionOracle, KernelOracle, MatrixOracle
 
 
@@ -81,7 +81,7 @@ def test_greedy_finds_the_rank_of_every_family(r, seed):
     n=st.integers(1, 25),
     r=st.integers(0, 25),
     k=st.integers(0, 25),
-    order=st.sampled_from(["greedy", "random", "given"]),
+    order=st.sampled_from(["greedy", "random", "gain", "given"]),
     block=st.sampled_from([None, 1, 4]),
     scale=st.sampled_from([1e-200, 1e-8, 1.0, 1e12]),
     seed=st.integers(0, 10**6),
@@ -89,13 +89,16 @@ def test_greedy_finds_the_rank_of_every_family(r, seed):
 def test_the_certificate_equals_the_dense_residual(n, r, k, order, block, scale, seed):
     A = scale * random_psd(n, min(r, n), seed, 1e4)
     rank = min(k, n)
-    block = block if order == "random" else None
+    block = block if order in ("random", "gain") else None
     oracle = MatrixOracle(A)
     plan = ordered(n, order, rank=rank, seed=seed, **({"block": block} if block else {}))
     found = ew.play(plan, oracle)
     left = A - found.to_dense()
     assert found.rank <= min(rank, max(r, 0)) or found.rank <= n
-    assert oracle.spent <= unknown_rank(n, rank) + (block or 0) ** 2 * (rank + 1)
+    if order == "gain":
+        assert oracle.spent <= n * (n + 1) / 2
+    else:
+        assert oracle.spent <= unknown_rank(n, rank) + (block or 0) ** 2 * (rank + 1)
     if np.isfinite(found.certificate.value):
         tolerance = 1e-10 * np.abs(A).max()
         assert abs(found.certificate.value - np.abs(left).max()) <= tolerance
@@ -105,7 +108,7 @@ def test_the_certificate_equals_the_dense_residual(n, r, k, order, block, scale,
 @given(
     eps=st.floats(1e-6, 2.0),
     seed=st.integers(0, 10**6),
-    order=st.sampled_from(["greedy", "random", "given"]),
+    order=st.sampled_from(["greedy", "random", "gain", "given"]),
 )
 def test_max_error_is_never_exceeded(eps, seed, order):
     X = np.random.default_rng(seed).standard_normal((40, 3))
@@ -159,7 +162,7 @@ def test_what_is_not_psd_is_refused_with_the_entry_named(matrix, words, order):
     [
         ({"n": 0}, "n of adaptive_nystrom must be at least 1, got 0"),
         ({"n": 5, "rank": 6}, r"rank of adaptive_nystrom must be in 0..5, got 6"),
-        ({"n": 5, "order": "best"}, "order must be greedy or random, got 'best'"),
+        ({"n": 5, "order": "best"}, "order must be greedy, random or gain, got 'best'"),
         ({"n": 5, "max_error": -1.0}, "max_error must be finite and not below 0, got -1.0"),
         ({"n": 5, "noise": float("nan")}, "noise must be finite"),
         ({"n": 5, "block": 4}, "block goes with order='random'"),
@@ -209,7 +212,7 @@ def test_blocks_equal_columns_one_by_one():
     )
 
 
-@pytest.mark.parametrize("order", ["greedy", "random", "given"])
+@pytest.mark.parametrize("order", ["greedy", "random", "gain", "given"])
 @pytest.mark.parametrize("scale", [2.0**1000, 2.0**-1000, 2.0**-1050])
 def test_extreme_scales_change_nothing_but_the_scale(order, scale):
     F = np.round(np.random.default_rng(2).standard_normal((12, 3)) * 8)
@@ -224,6 +227,60 @@ def test_extreme_noise_ends_in_a_finite_answer(noise):
     A = random_psd(12, 3)
     found = ew.play(adaptive_nystrom(12, noise=noise), MatrixOracle(A))
     assert np.isfinite(found.to_dense()).all()
+
+
+def test_gains_are_those_of_the_dense_residual():
+    rng = np.random.default_rng(3)
+    S = random_psd(40, 25, 5, 100.0)
+    picked = rng.permutation(40)[:12]
+    others = np.delete(np.arange(40), picked)
+    found = picked[largest_gains(S[np.ix_(picked, picked)], S[np.ix_(picked, others)], 1.0, 5)]
+    left = S.copy()
+    for p in found:
+        gain = np.array(
+            [(left[:, c] ** 2).sum() / left[c, c] if left[c, c] > 1e-9 else 0 for c in picked]
+        )
+        assert p == picked[gain.argmax()]
+        before = np.trace(left)
+        left -= np.outer(left[:, p], left[p]) / left[p, p]
+        assert before - np.trace(left) == pytest.approx(gain.max())
+
+
+@pytest.mark.parametrize("kind", ["normal", "outliers", "clusters"])
+def test_gain_leaves_less_than_uniform_columns(kind):
+    rng = np.random.default_rng(8)
+    X = {
+        "normal": rng.standard_normal((900, 20)),
+        "outliers": outliers(900, 0.1, seed=2),
+        "clusters": rng.standard_normal((900, 8))
+        + 4 * rng.standard_normal((15, 8))[rng.integers(15, size=900)],
+    }[kind]
+    K = KernelOracle(X, gamma=0.03).block(np.arange(900), np.arange(900))
+    plan = adaptive_nystrom(900, rank=60, order="gain", block=8, rng=1)
+    ours = ew.play(plan, MatrixOracle(K)).certificates[1].value
+    uniform = []
+    for seed in range(5):
+        pivots = np.random.default_rng(seed).permutation(900)[:60]
+        C = K[:, pivots]
+        explained = C @ np.linalg.pinv(K[np.ix_(pivots, pivots)], rcond=1e-12) @ C.T
+        uniform.append(np.trace(K) - np.trace(explained))
+    assert ours < min(uniform)
+
+
+def test_kernel_columns_in_part_are_those_of_the_whole():
+    from entrywise.queries import Batch
+
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    for kernel in ("rbf", "linear"):
+        oracle = KernelOracle(X, kernel)
+        K = oracle.block(np.arange(60), np.arange(60))
+        whole = oracle(Batch.columns([7, 3, 50], 60)).reshape(3, 60)
+        np.testing.assert_allclose(whole, K[[7, 3, 50]], rtol=1e-12)
+        mask = np.random.default_rng(1).random(180) < 0.97
+        some = Batch.columns([7, 3, 50], 60)[mask]
+        np.testing.assert_allclose(oracle(some), whole.ravel()[mask], rtol=1e-12)
+        few = Batch.columns([7, 3, 50], 60)[np.random.default_rng(2).random(180) < 0.4]
+        np.testing.assert_allclose(oracle(few), K[few.rows, few.cols], rtol=1e-12)
 
 
 def near_singular(n, seed):

@@ -13,7 +13,11 @@ from entrywise.estimators import AdaptiveNystroem
 
 
 @parametrize_with_checks(
-    [AdaptiveNystroem(n_components=5), AdaptiveNystroem(n_components=5, order="greedy")]
+    [
+        AdaptiveNystroem(n_components=5),
+        AdaptiveNystroem(n_components=5, order="random"),
+        AdaptiveNystroem(n_components=5, order="greedy"),
+    ]
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -68,3 +72,12 @@ def test_names_out_and_callables(digits):
     ]
     with pytest.raises(ValueError, match="n_components must be at least 1, got 0"):
         AdaptiveNystroem(n_components=0).fit(digits)
+
+
+@pytest.mark.parametrize("order", ["gain", "random", "greedy"])
+def test_fit_transform_returns_the_features_of_transform(digits, order):
+    model = AdaptiveNystroem(n_components=40, gamma=0.02, order=order, random_state=3)
+    Z = model.fit_transform(digits)
+    np.testing.assert_allclose(Z, model.transform(digits), atol=1e-8)
+    again = AdaptiveNystroem(n_components=40, gamma=0.02, order=order, random_state=3).fit(digits)
+    np.testing.assert_array_equal(again.component_indices_, model.component_indices_)

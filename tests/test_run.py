@@ -289,3 +289,60 @@ def test_memory_agrees_with_a_dictionary(entries, symmetric):
         assert known[k] == (key in referee)
         if known[k]:
             assert out[k] == referee[key]
+
+
+@given(st.data(), st.booleans())
+def test_memory_of_columns_agrees_with_a_dictionary(data, symmetric):
+    n = 6
+    memory, referee = Memory(symmetric), {}
+
+    def key(i, j):
+        return (min(i, j), max(i, j)) if symmetric else (i, j)
+
+    for step in range(data.draw(st.integers(1, 4))):
+        if data.draw(st.booleans()):
+            which = np.array(data.draw(st.permutations(range(n)))[:2])
+            out = np.full((2, n), np.nan)
+            known = memory.look_up_columns("entry", which, out)
+            for k, j in enumerate(which.tolist()):
+                for i in range(n):
+                    assert known[k, i] == (key(i, j) in referee)
+                    if known[k, i]:
+                        assert out[k, i] == referee[key(i, j)]
+            # what is new is answered; of an entry that the two columns share both have one answer
+            table = np.where(known, out, 100.0 * step + which[:, None] + np.arange(n))
+            memory.add_columns("entry", which, table)
+            for k, j in enumerate(which.tolist()):
+                referee |= {key(i, j): table[k, i] for i in range(n)}
+        else:
+            i, j = data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))
+            if key(i, j) not in referee:  # a run asks for nothing twice
+                memory.add("entry", np.array([i]), np.array([j]), np.array([-1.0 - step]))
+                referee[key(i, j)] = -1.0 - step
+    i, j = (x.ravel() for x in np.mgrid[:n, :n])
+    out = np.full(n * n, np.nan)
+    known = memory.look_up("entry", i, j, out)
+    for k in range(n * n):
+        assert known[k] == (key(i[k], j[k]) in referee)
+        if known[k]:
+            assert out[k] == referee[key(i[k], j[k])]
+
+
+def test_columns_are_a_batch_like_any_other():
+    columns = Batch.columns([4, 2], 3)
+    np.testing.assert_array_equal(columns.rows, [0, 1, 2, 0, 1, 2])
+    np.testing.assert_array_equal(columns.cols, [4, 4, 4, 2, 2, 2])
+    assert len(columns) == 6
+    assert columns.same_as(Batch.entries(columns.rows, columns.cols))
+    assert columns[[1, 3]].same_as(Batch.entries([1, 0], [4, 2]))
+
+
+def test_what_a_run_remembers_of_columns_is_what_the_log_holds():
+    from entrywise.active import adaptive_nystrom
+    from entrywise.gallery import random_psd
+
+    run = ew.Run(adaptive_nystrom(30, rank=4, order="random", block=2, rng=0))
+    ew.play(run, MatrixOracle(random_psd(30, 6, seed=1)))
+    columns = [entry.answers for entry in run.log if len(entry.batch) >= 30][1:]
+    kept = run._memory._columns["entry"].values()
+    assert all(any(np.shares_memory(x, y) for y in columns) for x in kept)

@@ -397,3 +397,29 @@ def test_ordinary_values_have_no_unit_and_extreme_ones_a_power_of_four():
     for bad, noise in ((1e151, None), (1e-151, None), (1.0, 1e200)):
         with pytest.raises(DataError, match="change their unit"):
             unit(bad, noise=noise)
+
+
+def test_large_results_are_mapped_and_read_where_they_are_looked_at(tmp_path, monkeypatch):
+    from entrywise import npz
+
+    rng = np.random.default_rng(0)
+    i, j = (x.ravel() for x in np.mgrid[:60, :50])
+    A = np.outer(rng.standard_normal(60), rng.standard_normal(50))
+    seen = ew.Observations.from_triplets(i[::2], j[::2], A[i[::2], j[::2]], A.shape)
+    found = ew.complete(seen, "low-rank")
+    found.save(tmp_path / "small.npz")
+    monkeypatch.setattr(npz, "LARGE", 1)
+    monkeypatch.setattr(npz, "MAPPED", 1)
+    found.save(tmp_path / "large.npz")
+    small = ew.LowRank.load(tmp_path / "small.npz")
+    large = ew.LowRank.load(tmp_path / "large.npz")
+    assert isinstance(large.posterior.rows.cov, np.memmap)
+    assert not isinstance(small.posterior.rows.cov, np.memmap)
+    for name in ("left", "right", "row_counts"):
+        np.testing.assert_array_equal(getattr(large, name), getattr(small, name))
+    np.testing.assert_array_equal(large.variance(i, j), small.variance(i, j))
+    np.testing.assert_array_equal(large.interval(i, j).high, small.interval(i, j).high)
+    assert large.report == small.report
+    large.save(tmp_path / "large.npz")  # over the file that it is mapped from
+    np.testing.assert_array_equal(large.left, small.left)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["large.npz", "small.npz"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.results.result import Certificate
-from entrywise.types import Array
+from entrywise.types import Array, Indices
 
 LIKELIHOODS = ("auto", "gaussian", "binary", "ordinal", "counts")
 MOST_LEVELS = 11  # different values up to which they may be levels: a scale from 0 to 10
@@ -24,10 +24,15 @@ def levels_of(values: Array) -> Array | None:
     Two values are levels however rare one is. Of more, the rarest must have a tenth of an even share: counts and
     rounded measurements tail off, levels of a scale do not.
     """
-    found, counts = np.unique(values, return_counts=True)
-    if len(found) < 2 or len(found) > MOST_LEVELS or len(values) < EACH_SEEN * len(found):
+    return levels_among(*np.unique(values, return_counts=True))
+
+
+def levels_among(found: Array, counts: Indices) -> Array | None:
+    """Return what :func:`levels_of` does, of different values in order and how often each came."""
+    total = int(counts.sum())
+    if len(found) < 2 or len(found) > MOST_LEVELS or total < EACH_SEEN * len(found):
         return None
-    even = len(values) / len(found)
+    even = total / len(found)
     if len(found) > 2 and counts.min() * RAREST < even:
         return None
     return np.asarray(found)

@@ -15,9 +15,10 @@ import numpy as np
 from entrywise.answers import likelihood_of, looks_like_counts, range_certificate, range_of
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.frames import is_frame
-from entrywise.intervals import conformal
+from entrywise.intervals import conformal, conformal_of_blocks
+from entrywise.linalg.blocks import Blocks, is_blocks
 from entrywise.observations import Observations
-from entrywise.passive.low_rank import low_rank
+from entrywise.passive.low_rank import low_rank, low_rank_of_blocks
 from entrywise.passive.rank_one import rank_one
 from entrywise.results import Features, LowRank
 from entrywise.results.features import labels_of
@@ -33,6 +34,7 @@ LINE_BYTES = 48  # least that a line takes at rank 0, its covariance not counted
 ENTRY_BYTES = 40  # least that a known entry takes; measured
 COPIES = 2  # of a line's covariance while the components are turned
 LOW_RANK = ("low-rank", "low_rank")
+BLOCK_PARAMS = ("rank", "max_rank", "tol", "max_sweeps")
 LIKELIHOOD_WORDS: dict[str, list[str]] = {
     "gaussian": [],
     "binary": ["two-valued answers: fitted as probabilities"],
@@ -54,13 +56,16 @@ def complete(
     random_state: Seed = None,
     calibrate: bool = True,
     progress: Callable[[int, float], None] | None = None,
+    engine: Any = None,
     **params: Any,
 ) -> LowRank:
     """Complete a matrix from known entries, with intervals, and say how in ``found.report``.
 
     Parameters
     ----------
-    observations : Observations, array with NaN, scipy sparse matrix, or long dataframe
+    observations : Observations, array with NaN, scipy sparse matrix, long dataframe, or Blocks
+        :class:`entrywise.scale.Blocks` are entries kept in files, more than memory holds; they are completed by
+        ``low-rank`` from numbers, and go on where they stopped when the program died.
     method : str
         ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``rank-one``,
         ``soft-impute``, ... ``auto`` fits :func:`~entrywise.passive.low_rank` and, where the fit finds at most two
@@ -82,6 +87,9 @@ def complete(
         Hold out a tenth (at most 20,000) to calibrate intervals, then fit on everything.
     progress : callable, optional
         Called with (sweep, noise) by methods that can.
+    engine : Executor or dask Client, optional
+        What works on blocks: this process (default), a ``concurrent.futures.Executor``, or a Dask client. The result
+        is the same, bit for bit.
     params
         Parameters of the method, such as ``rank``.
 
@@ -102,6 +110,15 @@ def complete(
     >>> found.report["method"], found.rank
     ('low-rank', 3)
     """
+    if is_blocks(observations):
+        _refuse_for_blocks(method, likelihood, row_features, col_features, params)
+        blocks = observations.on(engine)
+        draws = generator(rng if random_state is None else random_state)
+        return _of_blocks(blocks, likelihood, bounds, draws, calibrate, progress, params)
+    if engine is not None:
+        raise ParameterError(
+            "engine works on blocks; write the entries with entrywise.scale.write_blocks and give Blocks(folder)"
+        )
     seen = as_observations(observations)
     if not len(seen):
         raise DataError("complete needs at least one known entry, got none")
@@ -134,11 +151,83 @@ def complete(
     report = {**summary(seen), **found.report, "reasons": reasons, "hints": hints(seen)}
     if unit != 1.0:
         found, report["unit"] = found.scaled(unit), unit
-    certificates = found.certificates
     if kind == "counts" and range_ is None:
-        range_ = (0.0, np.inf)
-    elif range_ is not None and np.isfinite(range_).any():
-        certificates = (*certificates, range_certificate(range_, bounds is not None))
+        return replace(found, bounds=(0.0, np.inf), report=report)
+    return _in_range(found, range_, bounds is not None, report)
+
+
+def _refuse_for_blocks(
+    method: str, likelihood: str, row_features: Any, col_features: Any, params: dict[str, Any]
+) -> None:
+    """Refuse what cannot be done on blocks."""
+    if method not in ("auto", *LOW_RANK):
+        raise ParameterError(f"blocks are completed by low-rank, got method {method!r}")
+    if likelihood in ("binary", "counts"):
+        raise ParameterError(
+            "blocks are fitted as numbers; give likelihood 'auto', 'gaussian' or 'ordinal'"
+        )
+    if row_features is not None or col_features is not None:
+        raise ParameterError(
+            "blocks take no features; read the entries into memory with entrywise.read"
+        )
+    if params.pop("exact", False):
+        raise ParameterError(
+            "exact=True sends every line's covariance in every sweep, which blocks do not; leave it out"
+        )
+    unknown = [name for name in params if name not in BLOCK_PARAMS]
+    if unknown:
+        raise ParameterError(
+            f"a fit of blocks takes no parameter {unknown[0]!r}; it takes {', '.join(BLOCK_PARAMS)}"
+        )
+
+
+def _of_blocks(
+    blocks: Blocks,
+    likelihood: str,
+    bounds: tuple[float, float] | None,
+    rng: np.random.Generator,
+    calibrate: bool,
+    progress: Any,
+    params: dict[str, Any],
+) -> LowRank:
+    """Return the completion of entries kept in blocks."""
+    levels = _block_levels(blocks, likelihood)
+    range_ = bounds if bounds is None else range_of(np.array(blocks.range), bounds)
+    if range_ is None and blocks.levels is not None:
+        range_ = float(blocks.levels[0]), float(blocks.levels[-1])
+    params = {**params, "progress": progress}
+    if calibrate:
+        found = conformal_of_blocks(blocks, levels=levels, rng=rng, **params)
+    else:
+        found = low_rank_of_blocks(blocks, rng=rng, **params)
+    plural = "s" if found.rank != 1 else ""
+    reasons = [
+        "entries in blocks",
+        f"low-rank found {found.rank} component{plural} beside the biases",
+    ]
+    report = {**blocks.report, **found.report, "reasons": reasons, "hints": []}
+    blocks.clear()
+    return _in_range(found, range_, bounds is not None, report)
+
+
+def _block_levels(blocks: Blocks, likelihood: str) -> Array | None:
+    """Return the levels to fit cuts between, None where answers are numbers."""
+    if likelihood == "gaussian":
+        return None
+    if likelihood == "auto":
+        return blocks.levels
+    if blocks.distinct is None:
+        raise DataError("likelihood='ordinal' needs few different values; these blocks have many")
+    return blocks.distinct
+
+
+def _in_range(
+    found: LowRank, range_: tuple[float, float] | None, declared: bool, report: dict[str, Any]
+) -> LowRank:
+    """Return the result with the range of an answer and its report."""
+    certificates = found.certificates
+    if range_ is not None and np.isfinite(range_).any():
+        certificates = (*certificates, range_certificate(range_, declared))
     return replace(found, bounds=range_, certificates=certificates, report=report)
 
 

@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg.blocks import Blocks, HeldOut
 from entrywise.linalg.cuts import fit_cuts
 from entrywise.linalg.line_scales import line_scales
 from entrywise.observations import Observations
-from entrywise.passive.low_rank import low_rank
+from entrywise.passive.low_rank import low_rank, low_rank_of_blocks
 from entrywise.results import Calibration, Levels, LowRank
 from entrywise.results.levels import set_scores
 from entrywise.results.low_rank import log_counts
@@ -136,6 +137,48 @@ def conformal(
         fixed = {"rank": final.rank} if completer is low_rank else {}
         found = _with_cold_lines(found, observations, completer, draws, params | fixed)
     return found
+
+
+def conformal_of_blocks(
+    blocks: Blocks,
+    *,
+    share: float = 0.1,
+    most: int = 20_000,
+    levels: Array | None = None,
+    rng: Seed = 0,
+    **params: Any,
+) -> LowRank:
+    """Return what :func:`conformal` makes of entries kept in blocks: fits without held-out entries, then one on all.
+
+    Held-out entries are drawn by hashing their rows and columns, so that they are the same in any blocks.
+    """
+    held = min(round(share * len(blocks)), most)
+    if held < FEWEST:
+        raise DataError(
+            f"{len(blocks)} entries are too few for blocks; read them into memory with entrywise.read"
+        )
+    draws = generator(rng)
+    folds = min(FOLDS, -(-most // held), len(blocks) // held)
+    drawn = blocks.held_out(folds * held, int(draws.integers(1, 2**63)))
+    seed = int(draws.integers(2**63))
+    fits: list[LowRank] = []
+    tests: list[Observations] = []
+    for f in range(folds):
+        part = HeldOut(*(x[f * held : (f + 1) * held] for x in drawn))
+        fixed = {"rank": fits[0].rank} if fits else {}
+        fits.append(low_rank_of_blocks(blocks, out=part, rng=seed, **{**params, **fixed}))
+        tests.append(
+            Observations.from_triplets(
+                part.rows, part.cols, part.values, blocks.shape, duplicates="keep"
+            )
+        )
+    again = params | {"start": fits[0], "rank": fits[0].rank}
+    found = _calibrate(low_rank_of_blocks(blocks, rng=seed, **again), fits, tests)
+    if levels is not None:
+        found = _with_levels(found, fits, tests, levels)
+    plain = low_rank_of_blocks(blocks, 0, out=HeldOut(*(x[:held] for x in drawn)), rng=seed)
+    error = float(np.sqrt(np.mean(_errors(plain, tests[0]) ** 2)))
+    return _reported(found, bias_rmse=error)
 
 
 def _with_levels(

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from entrywise.cli._blocks import engine_at, refuse_for_folders
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
 
 if TYPE_CHECKING:
+    from entrywise.linalg.blocks import Blocks
     from entrywise.observations import Observations
     from entrywise.results import LowRank
 
@@ -24,7 +26,7 @@ def complete(
     file: Annotated[
         str,
         typer.Argument(
-            help="Known entries: .csv, .tsv, .xlsx, .parquet, .npy or .npz (.gz too); - is text on stdin."
+            help="Known entries: .csv, .tsv, .xlsx, .parquet, .npy or .npz (.gz too), a folder of blocks; - is text on stdin."
         ),
     ],
     method: Annotated[
@@ -79,6 +81,12 @@ def complete(
     ] = "auto",
     duplicates: Annotated[str, typer.Option(help="refuse, first, last, mean or keep.")] = "refuse",
     seed: Annotated[int, typer.Option(help="For the held-out entries and the starts.")] = 0,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Dask scheduler that works on a folder of blocks, such as tcp://host:8786."
+        ),
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Keep the completed matrix here (npz).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
     format: FormatOption = Format.csv,
@@ -99,6 +107,18 @@ def complete(
         raise ParameterError("give at most one of --all, --pairs, --top and --new")
     if top is not None and top < 1:
         raise ParameterError(f"--top must be 1 or more, got {top}")
+    if Path(file).is_dir():
+        refuse_for_folders(
+            {"--all": all_cells, "--top": top, "--new": new, "--row-features": row_features}
+            | {"--col-features": col_features, "--noise": noise}
+            | {"--row": row, "--col": col, "--value": value}
+        )
+        chosen: dict[str, Any] = {} if rank is None else {"rank": rank}
+        chosen |= {"likelihood": likelihood, "bounds": bounds_of(bounds), "rng": seed}
+        _complete_blocks(file, engine, method, chosen, pairs, save, level, quiet, format)
+        return
+    if engine is not None:
+        raise ParameterError("--engine works on a folder of blocks; write one with entrywise.scale")
     how: dict[str, Any] = {
         "names": (row, col, value),
         "noise": _number(noise),
@@ -148,6 +168,41 @@ def complete(
     emit(("row", "col", "value", "low", "high"), lines, format)
 
 
+def _complete_blocks(
+    folder: str,
+    address: str | None,
+    method: str,
+    params: dict[str, Any],
+    pairs: str | None,
+    save: Path | None,
+    level: float,
+    quiet: bool,
+    format: Format,
+) -> None:
+    """Complete a folder of blocks; print the cells asked for and keep the matrix where one says so."""
+    from entrywise.complete import complete as fit
+    from entrywise.exceptions import ParameterError
+    from entrywise.scale import Blocks
+
+    if pairs is None and save is None:
+        raise ParameterError(
+            "blocks have too many cells to print; say which: --pairs FILE, or --save FILE"
+        )
+    blocks = Blocks(folder)
+    asked = None if pairs is None else _pairs(pairs, blocks)
+    with engine_at(address) as engine, _progress(len(blocks), quiet) as tick:
+        found = fit(blocks, method, engine=engine, progress=tick, **params)
+    if save is not None:
+        found.save(save)
+    if not quiet:
+        say(f"{folder}: {len(blocks)} entries in blocks")
+        _tell(found)
+    if asked is not None:
+        names = (_names(found.row_labels, found.shape[0]), _names(found.col_labels, found.shape[1]))
+        lines = _lines(found, iter([asked]), level, names, format)
+        emit(("row", "col", "value", "low", "high"), lines, format)
+
+
 def _number(noise: str | None) -> str | float | None:
     """Return one number for all, or the name of a column."""
     from entrywise.tables import number
@@ -162,7 +217,7 @@ def _names(labels: Sequence[str] | None, size: int) -> Sequence[Any]:
     return labels if labels is not None else range(size)
 
 
-def _pairs(path: str, seen: Observations) -> tuple[Any, Any]:
+def _pairs(path: str, seen: Observations | Blocks) -> tuple[Any, Any]:
     """Return the cells asked for in a file, by label or by number; a stranger is refused with its line."""
     import numpy as np
 

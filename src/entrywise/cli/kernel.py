@@ -48,9 +48,12 @@ def kernel(
         float | None, typer.Option(help="Of the polynomial and sigmoid kernels.")
     ] = None,
     order: Annotated[
-        str, typer.Option(help="greedy (largest entry error) or random (trace error).")
+        str,
+        typer.Option(
+            help="greedy (largest entry error), random (trace error) or gain (less, for more entries)."
+        ),
     ] = "greedy",
-    seed: Annotated[int, typer.Option(help="For --order random and the median.")] = 0,
+    seed: Annotated[int, typer.Option(help="For --order random and gain, and the median.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option(help="Write the factor here (npz); FILE.factor.npz when left out."),

@@ -17,7 +17,7 @@ from entrywise.queries import Batch, Plan
 from entrywise.results import PSDFactor
 from entrywise.types import Array
 
-BLOCKED = 32  # components from which points are chosen by blocks, an eighth of them at a time
+BLOCKED = 32  # components from which randomly drawn points are chosen by blocks, an eighth of them at a time
 WIDEST = 128  # points of a block: beyond, a block holds several that are alike
 
 
@@ -34,8 +34,9 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     gamma, coef0, degree, kernel_params : of the kernel.
     n_components : int
         Most points to choose; fewer when the kernel's rank is smaller or `max_error` is reached.
-    order : {"random", "greedy"}
-        How points are chosen, see :func:`entrywise.active.adaptive_nystrom`.
+    order : {"gain", "random", "greedy"}
+        How points are chosen, see :func:`entrywise.active.adaptive_nystrom`: to lower the trace error most (default),
+        at random in proportion to what is unexplained, or always the least explained one.
     max_error : float, optional
         Stop when every training entry of the kernel is certified within this.
     random_state : int, RandomState, Generator or None
@@ -69,7 +70,7 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         degree: float | None = None,
         kernel_params: dict[str, Any] | None = None,
         n_components: int = 100,
-        order: str = "random",
+        order: str = "gain",
         max_error: float | None = None,
         random_state: Any = None,
     ) -> None:
@@ -85,6 +86,17 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def fit(self, X: Any, y: Any = None) -> AdaptiveNystroem:
         """Choose the points. ``y`` is ignored."""
+        self._choose(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Choose the points and return the features of X, shape (n, k), which choosing them has made already.
+
+        The same as ``fit(X).transform(X)`` up to round-off; the array is in Fortran order.
+        """
+        return self._choose(X).factor
+
+    def _choose(self, X: Any) -> PSDFactor:
         X = validate_data(self, X, dtype=np.float64)
         n = len(X)
         if self.n_components < 1:
@@ -93,13 +105,12 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ParameterError(f"a precomputed kernel must be square, got shape {X.shape}")
         seed = _seed(self.random_state)
         most = min(self.n_components, n)
-        in_blocks = self.order == "random" and most >= BLOCKED
         plan = adaptive_nystrom(
             n,
             rank=most,
             order=self.order,
             max_error=self.max_error,
-            block=min(most // 8, WIDEST) if in_blocks else None,
+            block=_block(self.order, most),
             rng=seed,
         )
         found = _drive(plan, self._oracle(X))
@@ -109,7 +120,7 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.normalization_ = solve_triangular(L, np.eye(len(L)), lower=True)
         self.max_error_, self.trace_error_ = (c.value for c in found.certificates)
         self._n_features_out = found.rank
-        return self
+        return found
 
     def transform(self, X: Any) -> Array:
         """Return the features of X, shape (n, k); rows of the kernel for a precomputed one."""
@@ -148,6 +159,13 @@ class AdaptiveNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+def _block(order: str, most: int) -> int | None:
+    """Return how many points are chosen at a time, None where one after the other."""
+    if order == "greedy" or (order == "random" and most < BLOCKED):
+        return None
+    return min(max(most // 8, 1), WIDEST)
 
 
 def _drive(plan: Plan, oracle: Oracle) -> PSDFactor:

@@ -18,6 +18,7 @@ from entrywise.types import Array, Indices
 EPS = float(np.finfo(np.float64).eps)
 TINIEST = float(np.finfo(np.float64).smallest_subnormal)
 NEGATIVE = 1e-8  # a residual below -NEGATIVE * max diagonal is no round-off
+DEPENDENT = 1e-6  # share of its residual below which a candidate is left to a later block: round-off grows by its inverse
 IMPOSSIBLE = 8.0  # standard deviations of noise that no answer is away
 AT_ONCE = 4096  # columns whose weights are held at a time
 CLIPPED = 10.0  # of (k + 10) roundings: what k eliminations may leave below zero, measured
@@ -161,7 +162,7 @@ class Schur:
 
     def _refuse_negative(self) -> None:
         with np.errstate(invalid="ignore"):
-            limit = NEGATIVE * self.scale + IMPOSSIBLE * self.reach()
+            limit = NEGATIVE / EPS * self.round_off + IMPOSSIBLE * self.reach()
             low = np.flatnonzero(self.residual < -CLIPPED * (self.rank + CLIPPED) * self.round_off)
         if len(low):  # nearly dependent columns magnify round-off, which is no fault of the matrix
             self.lowest = min(self.lowest, float(self.residual[low].min()))
@@ -203,4 +204,42 @@ def rejection_cholesky(H: Array, rng: np.random.Generator) -> Indices:
         if u[i] * proposed[i] < H[i, i] and H[i, i] > 100 * EPS * proposed[i]:
             kept.append(i)
             H[i:, i:] -= np.outer(H[i:, i], H[i, i:] / H[i, i])
+    return np.array(kept, dtype=np.int64)
+
+
+def largest_gains(H: Array, G: Array, weight: float, count: int) -> Indices:
+    r"""Return which of c columns, taken one after the other, lower the trace of the residual most.
+
+    Eliminating column p of a residual S lowers its trace by :math:`\|S_{:,p}\|^2 / S_{pp}`. The norm is taken over the
+    candidates' own rows and over a sample of the others, each of which stands for `weight` rows.
+
+    Parameters
+    ----------
+    H : ndarray of shape (c, c)
+        The residual among the candidates.
+    G : ndarray of shape (c, s)
+        The residual between the candidates and the sample.
+    """
+    c = len(H)
+    unit = max(float(np.diag(H).max(initial=0.0)), TINIEST)  # squares of huge entries overflow
+    S = np.hstack([H, np.sqrt(weight) * G]) / unit  # (c, c + s); never changed
+    eliminated = np.empty((min(count, c), S.shape[1]))
+    first = np.diag(S).copy()
+    left, squares = first.copy(), np.einsum("cs,cs->c", S, S)
+    kept: list[int] = []
+    for k in range(len(eliminated)):
+        open_ = left > DEPENDENT * first
+        gain = np.divide(squares, left, out=np.zeros(c), where=open_)
+        i = int(np.argmax(gain))
+        if not gain[i] > 0:
+            break
+        before = eliminated[:k]
+        g = (S[i] - before[:, i] @ before) / np.sqrt(left[i])
+        h = g[:c]
+        products = S @ g - before[:, :c].T @ (before @ g)
+        squares = np.maximum(squares - 2.0 * h * products + h**2 * (g @ g), 0.0)
+        left = left - h**2
+        left[i] = 0.0
+        eliminated[k] = g
+        kept.append(i)
     return np.array(kept, dtype=np.int64)

@@ -112,7 +112,8 @@ class Side:
         average, prior_cov, prior_mean = np.zeros(wide), np.zeros(wide), np.zeros(q + k)
         average[square] = self.average
         prior_cov[square] = self.prior_cov
-        prior_cov[added, added] = np.maximum((new**2).mean(axis=0), floor)
+        if len(new):
+            prior_cov[added, added] = np.maximum((new**2).mean(axis=0), floor)
         prior_mean[old] = self.prior_mean
         self.mean = np.ascontiguousarray(np.hstack([self.mean[:, :-1], new, self.mean[:, -1:]]))
         self.cov, self.average = cov, average
@@ -199,6 +200,11 @@ class EmpiricalBayes:
         return int(self.rows.mean.shape[1]) - 1
 
     @property
+    def known(self) -> int:
+        """Observations of the fit."""
+        return int(self.rows.counts.sum())
+
+    @property
     def evidence(self) -> float:
         """Lower bound of the log evidence of the observations, less a constant, as of the last sweep."""
         return self.likelihood - self.rows.divergence - self.cols.divergence
@@ -224,7 +230,7 @@ class EmpiricalBayes:
         P0 = 0.5 * (P0 + P0.T)
         each = self.exact and len(fixed.cov) == fixed.size
         described = side.features is not None
-        side.mean, side.cov, total = solve_side(
+        side.mean, side.cov, total = self._solve(
             side,
             fixed,
             extra=fixed.cov if each else fixed.average[None],
@@ -232,7 +238,6 @@ class EmpiricalBayes:
             P0=P0,
             h0=np.zeros(len(P0)) if described else P0 @ side.prior_mean,
             keep=keep or self.exact or described,
-            threads=self.threads,
         )
         q = side.mean.shape[1]
         C, weighted, xx = total[: 3 * q * q].reshape(3, q, q)
@@ -257,6 +262,10 @@ class EmpiricalBayes:
         self.likelihood = -0.5 * float(logs + misfit)
         step = (float(misfit) - float(count)) / float(weight)
         self.t2 = max(self.t2 + step, FASTEST_FALL * self.t2, self.floor)
+
+    def _solve(self, side: Side, fixed: Side, **normal: Any) -> tuple[Array, Array, Array]:
+        """Return means, covariances (when kept) and sums of one side; where the entries are is known here alone."""
+        return solve_side(side, fixed, threads=self.threads, **normal)
 
     def residuals(self, row_scale: Array, col_scale: Array) -> Array:
         """Return what the means leave of the observations, sorted by row, times the scales of their lines."""
@@ -375,10 +384,7 @@ def solve_side(
     from entrywise.linalg._jit_als import half_sweep
 
     q = len(h0)
-    A = np.zeros((fixed.size, -(-q // 4) * 4))  # the kernel adds four numbers at a time
-    A[:, : q - 1] = fixed.mean[:, :-1]
-    A[:, q - 1] = 1.0
-    off = np.ascontiguousarray(fixed.mean[:, -1])
+    A, off = designs(fixed.mean)
     each = len(extra) == fixed.size
     mean = np.empty((side.size, q))
     cov = np.empty((side.size if keep else 0, q, q))
@@ -393,6 +399,15 @@ def solve_side(
 
     _each(solve, len(bounds) - 1, thread_count() if threads is None else threads)
     return mean, cov, sums.sum(axis=0)
+
+
+def designs(mean: Array) -> tuple[Array, Array]:
+    """Return the designs ``(v_j, 1)`` of lines, padded with zeros to a multiple of four, and their biases."""
+    q = mean.shape[1]
+    A = np.zeros((len(mean), -(-q // 4) * 4))  # the kernel adds four numbers at a time
+    A[:, : q - 1] = mean[:, :-1]
+    A[:, q - 1] = 1.0
+    return A, np.ascontiguousarray(mean[:, -1])
 
 
 def _solve_small(
@@ -492,10 +507,22 @@ def top_triplets(
     matrix: Any, k: int, rng: np.random.Generator, steps: int = 4
 ) -> tuple[Array, Array, Array]:
     """Return the k leading singular triplets of a sparse matrix by subspace iteration."""
-    m, n = matrix.shape
+    return triplets_of(matrix.__matmul__, matrix.T.__matmul__, matrix.shape, k, rng, steps)
+
+
+def triplets_of(
+    forth: Callable[[Array], Array],
+    back: Callable[[Array], Array],
+    shape: tuple[int, int],
+    k: int,
+    rng: np.random.Generator,
+    steps: int = 4,
+) -> tuple[Array, Array, Array]:
+    """Return the k leading singular triplets of a matrix that is known by its products and its transpose's."""
+    m, n = shape
     block = min(k + OVERSAMPLED, m, n)
     V = np.linalg.qr(rng.standard_normal((n, block)))[0]
     for _ in range(steps):
-        V = np.linalg.qr(matrix.T @ np.linalg.qr(matrix @ V)[0])[0]
-    U, s, W = np.linalg.svd(matrix @ V, full_matrices=False)
+        V = np.linalg.qr(back(np.linalg.qr(forth(V))[0]))[0]
+    U, s, W = np.linalg.svd(forth(V), full_matrices=False)
     return U[:, :k], s[:k], (V @ W.T)[:, :k]

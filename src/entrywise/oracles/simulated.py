@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
 from entrywise.oracles.oracle import CountingOracle
-from entrywise.queries import Batch
+from entrywise.queries import Batch, Columns
 from entrywise.results import Matrix
 from entrywise.types import Array, Indices, Seed
 
+BLOCK = 2**21  # kernel entries that one product makes
+MOSTLY = 1.1  # columns are made by blocks of all their rows when these are at most so many times those asked
 KERNELS = (
     "rbf",
     "laplacian",
@@ -96,16 +98,17 @@ class KernelOracle(CountingOracle):
             )
         if kernel == "rbf":
             self.params.setdefault("gamma", 1.0 / self.X.shape[1])
-            gamma, squares = self.params["gamma"], np.einsum("nd,nd->n", self.X, self.X)[:, None]
+            gamma, squares = self.params["gamma"], _squares(self.X)
             one = np.ones_like(squares)
             # one product gives the exponent: -gamma |x - y|^2 = (x, |x|^2, 1) . (2 gamma y, -gamma, -gamma |y|^2)
-            self._left = np.hstack([self.X, squares, one])
             self._right = np.hstack([2 * gamma * self.X, -gamma * one, -gamma * squares])
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return the kernel between two sets of points, shape (len(rows), len(cols))."""
         if self.kernel == "rbf":
-            K = self._left[rows] @ _whole(self._right, cols).T
+            X = self.X[rows]
+            left = np.hstack([X, _squares(X), np.ones((len(X), 1))])
+            K = left @ _whole(self._right, cols).T
             np.minimum(K, 0.0, out=K)
             order = np.argsort(cols, kind="stable")
             at = np.minimum(np.searchsorted(cols, rows, sorter=order), len(cols) - 1)
@@ -130,33 +133,18 @@ class KernelOracle(CountingOracle):
 
     def answer(self, batch: Batch) -> Array:
         """Return the kernel at the entries asked."""
-        rows, cols, n = batch.rows, batch.cols, len(self.X)
-        if len(batch) and (max(rows.max(), cols.max()) >= n):
-            raise ParameterError(
-                f"there are {n} points, but entry ({rows.max()}, {cols.max()}) was asked; n must be {n}"
-            )
+        if isinstance(batch, Columns):
+            self._refuse_beyond(batch.which.max(initial=0), batch.height - 1)
+            return self._over(batch.which, np.arange(batch.height)).ravel()
+        rows, cols = batch.rows, batch.cols
+        self._refuse_beyond(rows.max(initial=0), cols.max(initial=0))
         if np.array_equal(rows, cols):
             return self.diagonal(rows)
         answers = np.empty(len(batch))
         ends = np.flatnonzero(np.diff(cols)) + 1
         bounds = np.concatenate([[0], ends, [len(batch)]])
-        size = int(bounds[1] - bounds[0])
-        if (
-            np.all(np.diff(bounds) == size)
-            and len(batch) > size
-            and np.array_equal(
-                rows.reshape(-1, size), np.broadcast_to(rows[:size], (len(bounds) - 1, size))
-            )
-        ):
-            step = max(1, 2**21 // size)  # several columns over the same rows: one product a block
-            heads = cols[bounds[:-1]]
-            for k in range(0, len(heads), step):
-                block = self.block(heads[k : k + step], rows[:size])
-                answers[k * size : (k + len(block)) * size] = block.ravel()
-            return answers
-        if len(ends) < len(batch) // 4:
-            for a, b in itertools.pairwise(bounds):
-                answers[a:b] = self.block(cols[a : a + 1], rows[a:b])[0]
+        if len(ends) < len(batch) // 4:  # columns, whole or in part
+            self._by_column(rows, cols[bounds[:-1]], bounds, answers)
             return answers
         I, i = np.unique(rows, return_inverse=True)
         J, j = np.unique(cols, return_inverse=True)
@@ -167,6 +155,38 @@ class KernelOracle(CountingOracle):
             answers[part] = self._pairs(rows[part], cols[part])
         return answers
 
+    def _refuse_beyond(self, row: int, col: int) -> None:
+        n = len(self.X)
+        if max(row, col) >= n:
+            raise ParameterError(
+                f"there are {n} points, but entry ({row}, {col}) was asked; n must be {n}"
+            )
+
+    def _by_column(self, rows: Indices, heads: Indices, bounds: Indices, answers: Array) -> None:
+        """Answer columns of which rows[bounds[k]:bounds[k + 1]] are wanted, by blocks where these are nearly alike."""
+        place = np.zeros(rows.max() + 1, np.int64)
+        place[rows] = 1
+        wanted = np.flatnonzero(place)
+        if len(heads) * len(wanted) > MOSTLY * len(rows):
+            for k, (a, b) in enumerate(itertools.pairwise(bounds)):
+                answers[a:b] = self.block(heads[k : k + 1], rows[a:b])[0]
+            return
+        place[wanted] = np.arange(len(wanted))
+        step = max(1, BLOCK // len(wanted))
+        for first in range(0, len(heads), step):
+            block = self.block(heads[first : first + step], wanted)
+            for k, column in enumerate(block, first):
+                part = slice(bounds[k], bounds[k + 1])
+                np.take(column, place[rows[part]], out=answers[part])
+
+    def _over(self, heads: Indices, rows: Indices) -> Array:
+        """Return columns over the same rows, one a row, made in blocks that stay in memory near by."""
+        answers = np.empty((len(heads), len(rows)))
+        step = max(1, BLOCK // max(len(rows), 1))
+        for k in range(0, len(heads), step):
+            answers[k : k + step] = self.block(heads[k : k + step], rows)
+        return answers
+
     def _pairs(self, rows: Indices, cols: Indices) -> Array:
         if self.kernel == "rbf":
             return np.asarray(
@@ -175,6 +195,11 @@ class KernelOracle(CountingOracle):
         return np.array(
             [self.block(rows[k : k + 1], cols[k : k + 1])[0, 0] for k in range(len(rows))]
         )
+
+
+def _squares(X: Array) -> Array:
+    """Return the squared length of each point, shape (n, 1)."""
+    return np.asarray(np.einsum("nd,nd->n", X, X)[:, None])
 
 
 def _whole(X: Array, index: Indices) -> Array:

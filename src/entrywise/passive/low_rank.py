@@ -15,6 +15,7 @@ import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.linalg.binary import BinaryBayes
+from entrywise.linalg.blocks import BlockBayes, Blocks, HeldOut
 from entrywise.linalg.variational import EmpiricalBayes, Side, one_blas_thread
 from entrywise.observations import Observations
 from entrywise.results import Features, Levels, Lines, LowRank, Posterior
@@ -149,6 +150,111 @@ def low_rank(
     wanted = rank
     if rank is None and start is not None:
         wanted = start.rank
+    with one_blas_thread():
+        strengths, sweeps = ascend(
+            fit,
+            wanted,
+            started=start is not None,
+            most=min(m, n, max_rank),
+            rng=draws,
+            tol=tol,
+            max_sweeps=max_sweeps,
+            progress=None if progress is None else lambda k, t: progress(k, scale * t),
+        )
+    found = _result(fit, observations, offset, scale, strengths, sweeps)
+    found = replace(found, row_features=coded[0], col_features=coded[1])
+    if likelihood == "counts":
+        evidence = found.report["evidence"] - float(observations.values.sum())  # of the counts
+        report = {**found.report, "likelihood": "counts, as log1p", "evidence": evidence}
+        return replace(found, logarithm=True, bounds=(0.0, np.inf), report=report)
+    return found if values is None else _as_answers(found, values, fit.exact)
+
+
+def low_rank_of_blocks(
+    blocks: Blocks,
+    rank: int | None = None,
+    *,
+    max_rank: int = 30,
+    start: LowRank | None = None,
+    out: HeldOut | None = None,
+    rng: Seed = 0,
+    tol: float = 1e-3,
+    max_sweeps: int = 60,
+    progress: Callable[[int, float], None] | None = None,
+) -> LowRank:
+    """Return the fit of :func:`low_rank` to entries kept in blocks, without those that are held `out`.
+
+    The same fit from the same sums, whatever the number of blocks and whoever works on them. Beside :func:`low_rank`:
+    values are centred and scaled once, before any are held out; the signs of chance are hashed from rows and columns; and
+    lines enter each other's equations by their average covariance. Covariances of the result may be mapped from files.
+    """
+    m, n = blocks.shape
+    if rank is not None and not 0 <= rank <= min(m, n):
+        raise ParameterError(
+            f"rank of low_rank must be in 0..{min(m, n)} for a {m} x {n} matrix, got {rank}"
+        )
+    _check_limits(max_rank, max_sweeps, tol)
+    draws = generator(rng)
+    params = {
+        "rank": rank,
+        "max_rank": max_rank,
+        "tol": tol,
+        "max_sweeps": max_sweeps,
+        "rng": str(draws.bit_generator.state),
+        "start": None if start is None else repr(start.posterior and start.posterior.lack_variance),
+    }
+    name = "all" if out is None else f"without-{len(out.rows)}-{int(out.by_row.sum())}"
+    work = blocks.workshop(f"{name}-rank-{rank}", params, out)
+    fit = BlockBayes.of_blocks(work, FLOOR)
+    scale = blocks.scale
+    if start is not None:
+        _start_blocks(fit, start, scale)
+    with one_blas_thread():
+        strengths, sweeps = ascend(
+            fit,
+            rank,
+            started=start is not None,
+            most=min(m, n, max_rank),
+            rng=draws,
+            tol=tol,
+            max_sweeps=max_sweeps,
+            progress=None if progress is None else lambda k, t: progress(k, scale * t),
+        )
+    return _result(fit, blocks, blocks.offset, scale, strengths, sweeps)
+
+
+def _start_blocks(fit: BlockBayes, start: LowRank, scale: float) -> None:
+    """Start from an earlier fit of the same blocks; of the covariances only their average is needed."""
+    if start.posterior is None:
+        raise ParameterError("start must be a result of low_rank; this one has no posterior")
+    unit = _unit(start.rank, scale)
+    square = np.outer(unit, unit)
+    posterior = start.posterior
+    for side, factor, bias, lines in (
+        (fit.rows, start.left, start.row_offset, posterior.rows),
+        (fit.cols, start.right, start.col_offset, posterior.cols),
+    ):
+        _take_over(side, factor, bias, replace(lines, cov=lines.cov[:0]), unit)
+        side.average = np.asarray(lines.cov.mean(axis=0) / square)
+    fit.t2 = max(posterior.answer_variance / scale**2, fit.floor)
+    fit.sleep()
+
+
+def ascend(
+    fit: EmpiricalBayes,
+    wanted: int | None,
+    *,
+    started: bool,
+    most: int,
+    rng: np.random.Generator,
+    tol: float,
+    max_sweeps: int,
+    progress: Callable[[int, float], None] | None,
+) -> tuple[Array, int]:
+    """Sweep, grow to `wanted` components (None: as many as stand out, up to `most`) and end; return their strengths.
+
+    `fit` is at its start, or, when `started`, at an earlier fit. The second value is the number of sweeps made.
+    """
     done = 0
 
     def sweep(count: int) -> None:
@@ -157,29 +263,21 @@ def low_rank(
             change = fit.sweep()
             done += 1
             if progress is not None:
-                progress(done, scale * float(np.sqrt(fit.t2)))
+                progress(done, float(np.sqrt(fit.t2)))
             if change < tol:
                 break
 
-    with one_blas_thread():
-        if start is None:
-            sweep(2)  # biases first
-        if wanted is None:
-            _grow(fit, min(m, n, max_rank), draws, lambda: sweep(GROWING_SWEEPS))
-        elif wanted > fit.rank and len(observations) > 1:
-            fit.grow(*fit.spectrum(wanted - fit.rank, draws)[:2])
-        sweep(max_sweeps)
-        if wanted is None:
-            _prune(fit)
-        fit.sweep(keep=True)
-        strengths = fit.balance(last=True)
-    found = _result(fit, observations, offset, scale, strengths, done + 1)
-    found = replace(found, row_features=coded[0], col_features=coded[1])
-    if likelihood == "counts":
-        evidence = found.report["evidence"] - float(observations.values.sum())  # of the counts
-        report = {**found.report, "likelihood": "counts, as log1p", "evidence": evidence}
-        return replace(found, logarithm=True, bounds=(0.0, np.inf), report=report)
-    return found if values is None else _as_answers(found, values, fit.exact)
+    if not started:
+        sweep(2)  # biases first
+    if wanted is None:
+        _grow(fit, most, rng, lambda: sweep(GROWING_SWEEPS))
+    elif wanted > fit.rank and fit.known > 1:
+        fit.grow(*fit.spectrum(wanted - fit.rank, rng)[:2])
+    sweep(max_sweeps)
+    if wanted is None:
+        _prune(fit)
+    fit.sweep(keep=True)
+    return fit.balance(last=True), done + 1
 
 
 def _grow(
@@ -298,15 +396,19 @@ def _check(
         raise ParameterError(
             f"rank of low_rank must be in 0..{min(m, n)} for a {m} x {n} matrix, got {rank}"
         )
-    if max_rank < 0 or max_sweeps < 1 or not tol >= 0:
-        raise ParameterError(
-            f"max_rank must be 0 or more, max_sweeps 1 or more and tol 0 or more, got {max_rank}, {max_sweeps} and {tol}"
-        )
+    _check_limits(max_rank, max_sweeps, tol)
     if not len(seen):
         raise DataError("low_rank needs at least one known entry, got none")
     _ = seen.unit  # refuses what has no variance; anything else is standardised
     if start is not None:
         _check_start(start, seen.shape, rank)
+
+
+def _check_limits(max_rank: int, max_sweeps: int, tol: float) -> None:
+    if max_rank < 0 or max_sweeps < 1 or not tol >= 0:
+        raise ParameterError(
+            f"max_rank must be 0 or more, max_sweeps 1 or more and tol 0 or more, got {max_rank}, {max_sweeps} and {tol}"
+        )
 
 
 def _check_start(start: LowRank, shape: tuple[int, int], rank: int | None) -> None:
@@ -362,13 +464,14 @@ def _take_over(side: Side, factor: Array, bias: Array | None, lines: Lines, unit
     offsets = np.zeros(len(factor)) if bias is None else bias
     side.mean = np.ascontiguousarray(np.column_stack([factor, offsets]) / unit)
     side.cov = lines.cov / square
-    side.average = side.cov.mean(axis=0)
+    if len(side.cov):
+        side.average = side.cov.mean(axis=0)
     side.prior_mean, side.prior_cov = lines.prior_mean / unit, lines.prior_cov / square
 
 
 def _result(
     fit: EmpiricalBayes,
-    seen: Observations,
+    seen: Observations | Blocks,
     offset: float,
     scale: float,
     strengths: Array,
@@ -378,8 +481,10 @@ def _result(
     k = fit.rank
     unit = _unit(k, scale)
     t2 = fit.t2 * scale**2
-    known = seen.noise is not None
-    instrument = float(np.mean(seen.noise_array() ** 2)) if known else t2
+    known = isinstance(seen, Observations) and seen.noise is not None
+    instrument = t2
+    if isinstance(seen, Observations) and known:
+        instrument = float(np.mean(seen.noise_array() ** 2))
     posterior = Posterior(
         rows=_lines(fit.rows, unit),
         cols=_lines(fit.cols, unit),
@@ -394,7 +499,7 @@ def _result(
         "noise": float(np.sqrt(instrument)),
         "lack_of_fit": float(np.sqrt(t2)) if known else None,
         "component_variances": (strengths * scale**2).tolist(),
-        "evidence": fit.evidence - len(seen) * float(np.log(scale)),
+        "evidence": fit.evidence - fit.known * float(np.log(scale)),
     }
     left, right = (_means(side) * unit for side in (fit.rows, fit.cols))
     return LowRank(

@@ -108,13 +108,12 @@ class Batch:
     @classmethod
     def column(cls, j: int, n: int) -> Batch:
         """Return the n entries of column j, each charged as an entry."""
-        return cls(np.arange(n), np.broadcast_to(np.int64(j), (n,)))
+        return Columns([j], n)
 
     @classmethod
     def columns(cls, cols: Iterable[int], n: int) -> Batch:
         """Return the entries of several columns, one column after the other, each charged as an entry."""
-        cols = np.asarray(list(cols), np.int64)
-        return cls(np.tile(np.arange(n), len(cols)), np.repeat(cols, n))
+        return Columns(cols, n)
 
     @classmethod
     def whole_columns(cls, cols: Iterable[int], m: int, mode: str = "column") -> Batch:
@@ -155,3 +154,36 @@ class Batch:
             and np.array_equal(self.rows, other.rows)
             and np.array_equal(self.cols, other.cols)
         )
+
+
+class Columns(Batch):
+    """Entries of whole columns, one column after the other: a batch that says so, for those who keep it or answer it.
+
+    Parameters
+    ----------
+    which : ndarray of int64 of shape (b,)
+    height : int
+        Entries of a column. ``rows`` and ``cols`` of the batch are made when somebody looks, and not kept.
+    """
+
+    which: Indices
+    height: int
+
+    def __init__(self, which: Iterable[int], height: int) -> None:
+        given = which if isinstance(which, np.ndarray) else list(which)
+        object.__setattr__(self, "which", np.asarray(given, np.int64))
+        object.__setattr__(self, "height", int(height))
+        object.__setattr__(self, "report", {})
+
+    @property
+    def rows(self) -> Indices:  # type: ignore[override]
+        """Row of each position."""
+        return np.tile(np.arange(self.height), len(self.which))
+
+    @property
+    def cols(self) -> Indices:  # type: ignore[override]
+        """Column of each position."""
+        return np.repeat(self.which, self.height)
+
+    def __len__(self) -> int:
+        return self.height * len(self.which)

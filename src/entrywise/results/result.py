@@ -111,7 +111,10 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | bytes) -> Self:
-        """Return the result that :meth:`save` wrote, from its file or from the bytes of it."""
+        """Return the result that :meth:`save` wrote, from its file or from the bytes of it.
+
+        Of a large file (256 MB of arrays) nothing is read before it is looked at: it may be larger than memory.
+        """
         plain, arrays = npz.unpack(path, "a result")
         path = "the bytes" if isinstance(path, bytes) else path
         if "kind" not in plain or "certificates" not in plain:

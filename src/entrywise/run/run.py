@@ -29,7 +29,16 @@ from entrywise.exceptions import (
     ReplayDiverged,
     TellError,
 )
-from entrywise.queries import Asking, Batch, Checkpoint, History, Plan, Prices, Situation
+from entrywise.queries import (
+    Asking,
+    Batch,
+    Checkpoint,
+    Columns,
+    History,
+    Plan,
+    Prices,
+    Situation,
+)
 from entrywise.results import Result
 from entrywise.run.beginning import (
     Known,
@@ -197,6 +206,8 @@ class Run:
         at = self.open
         if self._sheet is None:
             return at
+        if rows is None and cols is None:
+            return self._sheet.next
         wanted = self._sheet.batch[at]
         filter_ = Situation(rows=_lines(rows), cols=_lines(cols))
         return self._sheet.alike(at[filter_.allows(wanted.rows, wanted.cols)])
@@ -274,7 +285,7 @@ class Run:
         assert self._sheet is not None
         batch, answers = self._sheet.batch, self._sheet.answers
         if not self.plan.fresh:
-            self._memory.add(batch.mode, batch.rows, batch.cols, answers)
+            self._remember(batch, answers)
         answers.flags.writeable = False
         self._log.append(Entry(batch, answers))
         self._advance(answers.copy())
@@ -307,9 +318,10 @@ class Run:
         answers = np.full(len(batch), np.nan)
         known = np.zeros(len(batch), dtype=bool)
         if not self.plan.fresh or isinstance(self._memory, Stock):
-            known = self._memory.look_up(batch.mode, batch.rows, batch.cols, answers)
+            known = self._known(batch, answers)
         out = np.zeros(len(batch), dtype=bool)
-        out[~known] = self._out(batch[~known])
+        if len(self._held):
+            out[~known] = self._out(batch[~known])
         bill = self.prices.charges(batch, known | out)
         self.ledger.hold(float(bill.sum()))
         if known.all():
@@ -318,6 +330,20 @@ class Run:
         self._sheet = Sheet(self.plan)
         self._sheet.add(batch, answers, known, bill)
         return None
+
+    def _known(self, batch: Batch, answers: Array) -> NDArray[np.bool_]:
+        """Fill in what memory knows of a batch and tell where that is."""
+        if isinstance(batch, Columns) and not isinstance(self._memory, Stock):
+            table = answers.reshape(-1, batch.height)
+            return self._memory.look_up_columns(batch.mode, batch.which, table).ravel()
+        return self._memory.look_up(batch.mode, batch.rows, batch.cols, answers)
+
+    def _remember(self, batch: Batch, answers: Array) -> None:
+        if isinstance(batch, Columns) and not isinstance(self._memory, Stock):
+            table = answers.reshape(-1, batch.height)
+            self._memory.add_columns(batch.mode, batch.which, table)
+        else:
+            self._memory.add(batch.mode, batch.rows, batch.cols, answers)
 
     def _out(self, batch: Batch) -> NDArray[np.bool_]:
         """Tell which positions are out with people since an earlier epoch."""

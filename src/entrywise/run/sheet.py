@@ -27,11 +27,11 @@ class Sheet:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.batch = Batch.empty()
-        self.modes: NDArray[np.str_] = np.zeros(0, np.str_)
         self.answers: Array = np.zeros(0)
         self.bill: Array = np.zeros(0)
         self.wanted: NDArray[np.bool_] = np.zeros(0, bool)
         self._due: Array = np.zeros(0)  # what is still to be charged
+        self._modes: NDArray[np.str_] | None = None  # None when all questions have the batch's own
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -42,25 +42,39 @@ class Sheet:
         return np.flatnonzero(self.wanted)
 
     @property
+    def modes(self) -> NDArray[np.str_]:
+        """The instrument of each question."""
+        return np.full(len(self), self.batch.mode) if self._modes is None else self._modes
+
+    @property
     def next(self) -> Indices:
         """Open positions of one instrument, that of the first of them: what can be asked at once."""
         return self.alike(self.open)
 
     def alike(self, positions: Indices) -> Indices:
         """Return those positions that have the instrument of the first."""
-        if not len(positions):
+        if self._modes is None or not len(positions):
             return positions
-        return positions[self.modes[positions] == self.modes[positions[0]]]
+        return positions[self._modes[positions] == self._modes[positions[0]]]
 
     def asked(self, positions: Indices) -> Batch:
         """Return what an oracle is asked at positions of one instrument."""
+        if len(positions) == len(self):
+            return self.batch
         found = self.batch[positions]
-        return replace(found, mode=str(self.modes[positions[0]])) if len(positions) else found
+        if self._modes is None or not len(positions):
+            return found
+        return replace(found, mode=str(self._modes[positions[0]]))
 
     def add(self, batch: Batch, answers: Array, known: NDArray[np.bool_], bill: Array) -> None:
         """Put questions behind those that are there; `known` ones have their answer already."""
-        self.batch = joined(self.batch, batch) if len(self) else batch
-        self.modes = np.concatenate([self.modes, np.full(len(batch), batch.mode)])
+        if not len(self):
+            self.batch, self.answers, self.wanted = batch, answers, ~known
+            self.bill, self._due = bill, bill.copy()
+            return
+        if self._modes is not None or batch.mode != self.batch.mode:
+            self._modes = np.concatenate([self.modes, np.full(len(batch), batch.mode)])
+        self.batch = joined(self.batch, batch)
         self.answers = np.concatenate([self.answers, answers])
         self.wanted = np.concatenate([self.wanted, ~known])
         self.bill = np.concatenate([self.bill, bill])
@@ -71,7 +85,10 @@ class Sheet:
 
         The same answer told twice is harmless; another one is refused.
         """
-        at = self.next if positions is None else _flat_positions(positions, len(self))
+        if positions is None:  # what is open was never told, and stands there once
+            at = self.next
+            return at, self._checked(answers, at)[0]
+        at = _flat_positions(positions, len(self))
         values, failed = self._checked(answers, at)
         self._refuse_changed(at, values, failed)
         at, values = self._once(at, values)

@@ -145,10 +145,15 @@ class Purchase:
 
     def price(self, rows: Indices) -> Array:
         """Return the prices of whole rows, shape (len(rows), n)."""
-        n = self.shape[1]
+        m, n = self.shape
         flat = self.prices.modes.get("entry")
         if isinstance(flat, float):
             return np.broadcast_to(flat, (len(rows), n))
+        if isinstance(flat, np.ndarray) and _covers(
+            flat, m, n
+        ):  # looked up by line, not cell by cell
+            grid = np.atleast_2d(flat)
+            return np.broadcast_to(grid[rows] if len(grid) > 1 else grid, (len(rows), n))
         i, j = np.repeat(rows, n), np.tile(np.arange(n), len(rows))
         return self.prices.of("entry", i, j).reshape(len(rows), n)
 
@@ -161,6 +166,8 @@ class Purchase:
         flat = self.prices.modes.get("entry")
         if isinstance(flat, float):
             return flat
+        if isinstance(flat, np.ndarray) and _covers(flat, *self.shape):
+            return float(flat.min())
         return min(float(self.price(rows).min()) for rows in self.row_blocks())
 
     def affordable(self, money: float) -> int:
@@ -402,3 +409,9 @@ def see_purchase(
     found = Purchase(size, prices or Prices(), float(budget), mask, rng)
     found.see(situation)
     return found
+
+
+def _covers(prices: Array, m: int, n: int) -> bool:
+    """Tell whether prices broadcast to exactly the m x n cells: one a row, one a column, or one each."""
+    grid = np.atleast_2d(prices)
+    return grid.shape[0] in (1, m) and grid.shape[1] in (1, n)

@@ -6,6 +6,8 @@ chance. A study that grows raises the chances or adds cells; what was in the res
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from entrywise.active.cells.purchase import Purchase
@@ -13,7 +15,10 @@ from entrywise.types import Array, Indices
 
 RESERVED = 0.2  # largest chance of a cell to be in the reserve: the rest must stay for the rule
 OVERDRAWN = 1.2  # times its money that the reserve, which is drawn by chance, may cost
+MOST_REMEMBERED = 4  # reserves; a plan looks at its own in every step
 NOTHING = (np.zeros(0, np.int64), np.zeros(0))
+
+_REMEMBERED: dict[bytes, tuple[Indices, Array]] = {}
 
 
 def uniform_of(seed: int, rows: Indices, cols: Indices) -> Array:
@@ -52,6 +57,34 @@ def reserve_cells(state: Purchase, share: float, seed: int) -> tuple[Indices, Ar
     money = share * state.budget
     if money <= 0:
         return NOTHING
+    key = _key(state, money, seed)
+    if key is None:
+        return _drawn(state, money, seed)
+    found = _REMEMBERED.pop(key, None)
+    if found is None:
+        found = _drawn(state, money, seed)
+        for array in found:
+            array.flags.writeable = False
+    _REMEMBERED[key] = found  # the latest last
+    while len(_REMEMBERED) > MOST_REMEMBERED:
+        _REMEMBERED.pop(next(iter(_REMEMBERED)), None)
+    return found
+
+
+def _key(state: Purchase, money: float, seed: int) -> bytes | None:
+    """Return what a reserve follows from, as a digest; None where prices are a function."""
+    price = state.prices.modes.get("entry")
+    if callable(price):
+        return None
+    made = hashlib.blake2b(repr((state.shape, money, seed)).encode())
+    for part in (price, state.known, state.available):
+        array = np.ascontiguousarray(np.zeros(0) if part is None else part)
+        made.update(repr((array.shape, part is None)).encode() + array.tobytes())
+    return made.digest()
+
+
+def _drawn(state: Purchase, money: float, seed: int) -> tuple[Indices, Array]:
+    """Draw the reserve: two passes over the cells."""
     c = _constant(state, money)
     cells, chances, depths = [], [], []
     for rows in state.row_blocks():

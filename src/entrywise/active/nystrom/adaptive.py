@@ -13,14 +13,17 @@ import numpy as np
 
 from entrywise.active.nystrom.certificate import FAR, certified, verified
 from entrywise.exceptions import Exhausted, NotPSD, ParameterError
-from entrywise.linalg.schur import IMPOSSIBLE, Schur, rejection_cholesky
+from entrywise.linalg.schur import IMPOSSIBLE, Schur, largest_gains, rejection_cholesky
 from entrywise.queries import Asking, Batch, plan
 from entrywise.results import PSDFactor
-from entrywise.types import Array, Seed, generator
+from entrywise.types import Array, Indices, Seed, generator
 
-Order = Literal["greedy", "random"]
+Order = Literal["greedy", "random", "gain"]
 
 ROOM = 64  # columns for which room is made at first when the rank is not known
+BLOCK = 16  # columns at a time with order "gain", where none are asked for
+CANDIDATES = 4  # of "gain" for each column taken: fewer choose worse, more ask more
+SAMPLED = 500  # rows on which their gains are compared; 1000 chose no better
 
 
 @plan(symmetric=True)
@@ -46,10 +49,12 @@ def adaptive_nystrom(
         Side of the matrix.
     rank : int, optional
         Largest number of columns to ask for. Fewer are asked when the residual vanishes.
-    order : {"greedy", "random"}
+    order : {"greedy", "random", "gain"}
         ``greedy`` asks for the column with the largest residual: smallest max-norm error, rank found
-        exactly. ``random`` draws it in proportion to the residual (randomly pivoted Cholesky): best for
-        the trace norm, robust against outliers.
+        exactly. ``random`` draws it in proportion to the residual (randomly pivoted Cholesky): good for
+        the trace norm, robust against outliers. ``gain`` draws four candidates so for each column and
+        takes those that lower the trace most on a sample of 500 rows: least trace-norm error, for
+        up to 2000 more entries a column; where entries are cheap.
     max_error : float, optional
         Stop when every entry is within this: columns are kept while their residual exceeds it. The certificate adds
         what round-off and noise may hide.
@@ -57,6 +62,7 @@ def adaptive_nystrom(
         Stop when the residual's trace is below this share of the trace.
     block : int, optional
         With ``random``: columns proposed at a time; the accelerated form, same law, several times faster.
+        With ``gain``: columns taken at a time, 16 by default.
     noise : float
         Standard deviation of the answers. A residual that noise alone may leave counts as explained.
     verify : int
@@ -90,6 +96,8 @@ def adaptive_nystrom(
        Algorithm 3.2 and Theorem 3.2. ``max_error`` is an answer to its open sigma_thresh.
     .. [CETW24] Chen, Epperly, Tropp, Webber, *Randomly pivoted Cholesky*, 2024; blocks: Epperly, Tropp,
        Webber, *Embrace rejection*, 2024.
+    .. [FGK11] Farahat, Ghodsi, Kamel, *A novel greedy algorithm for Nyström approximation*, AISTATS 2011; ``gain`` is
+       its criterion for the trace norm, on samples of rows and columns.
 
     Examples
     --------
@@ -103,11 +111,11 @@ def adaptive_nystrom(
     refuse(n, rank, max_error, trace_error, noise, "adaptive_nystrom")
     if verify < 0:
         raise ParameterError(f"verify must not be below 0, got {verify}")
-    if order not in ("greedy", "random"):
-        raise ParameterError(f"order must be greedy or random, got {order!r}")
-    if block is not None and (block < 1 or order != "random"):
+    if order not in ("greedy", "random", "gain"):
+        raise ParameterError(f"order must be greedy, random or gain, got {order!r}")
+    if block is not None and (block < 1 or order == "greedy"):
         raise ParameterError(
-            f"block goes with order='random' and must be at least 1, got block={block}, order={order!r}"
+            f"block goes with order='random' or 'gain' and must be at least 1, got block={block}, order={order!r}"
         )
     draws = generator(rng)
     most = n if rank is None else rank
@@ -119,7 +127,9 @@ def adaptive_nystrom(
             state = Schur(diagonal, ROOM if rank is None else most, noise)
         trace = float(state.residual.sum())
         while state.rank < most and not _done(state, trace, max_error, trace_error):  # 9
-            if block is None:
+            if order == "gain":
+                yield from _best_block(state, min(block or BLOCK, most - state.rank), draws)
+            elif block is None:
                 p = _pivot(state, order, draws)  # 5, 6  the least explained column
                 state.take(p, (yield Batch.column(p, n)))  # 7
             else:
@@ -133,18 +143,51 @@ def adaptive_nystrom(
 
 def _random_block(state: Schur, size: int, rng: np.random.Generator) -> Asking[None]:
     """Propose columns in proportion to their residual, keep what rejection keeps, eliminate at once."""
+    picked = rng.permutation(_drawn(state, size, rng))
+    H = yield from _residual_among(state, picked)
+    yield from _take(state, picked[rejection_cholesky(H, rng)])
+
+
+def _best_block(state: Schur, size: int, rng: np.random.Generator) -> Asking[None]:
+    """Draw candidates in proportion to their residual and eliminate those that lower the trace most on a sample."""
+    n = len(state.residual)
+    picked = _drawn(state, CANDIDATES * size, rng)
+    others = np.delete(np.arange(n), picked)
+    sample = np.sort(rng.permutation(others)[:SAMPLED])
+    H = yield from _residual_among(state, picked)
+    G = np.zeros((len(picked), len(sample)))
+    if G.size:
+        G[:] = (yield Batch.block(picked, sample)).reshape(G.shape)
+        G -= state.F[:, picked].T @ state.F[:, sample]
+    stands_for = len(others) / max(len(sample), 1)
+    kept = picked[largest_gains(H, G, stands_for, size)]
+    if not len(kept):  # round-off hides every gain: the largest residual is as good as any
+        kept = np.array([np.argmax(state.residual)])
+    yield from _take(state, kept)
+
+
+def _drawn(state: Schur, size: int, rng: np.random.Generator) -> Indices:
+    """Return at most `size` columns, drawn in proportion to their residual, each once and in order."""
     n, d = len(state.residual), state.residual
     drawn = np.searchsorted(np.cumsum(d), rng.random(size) * d.sum(), side="right")
     picked = np.unique(drawn.clip(0, n - 1))
-    picked = rng.permutation(picked[d[picked] > 0])
+    return np.asarray(picked[d[picked] > 0])
+
+
+def _residual_among(state: Schur, picked: Indices) -> Asking[Array]:
+    """Return the residual block of some columns, shape (b, b); what is below the diagonal is not asked."""
     a, b = np.triu_indices(len(picked), 1)
-    H = np.diag(d[picked])
+    H = np.diag(state.residual[picked])
     if len(a):
         F = state.F[:, picked]
         H[a, b] = yield Batch.entries(picked[a], picked[b])
         H[a, b] -= (F.T @ F)[a, b]
         H[b, a] = H[a, b]
-    kept = picked[rejection_cholesky(H, rng)]
+    return H
+
+
+def _take(state: Schur, kept: Indices) -> Asking[None]:
+    n = len(state.residual)
     columns = yield Batch.columns(kept, n)
     state.take_block(kept, columns.reshape(len(kept), n))
 

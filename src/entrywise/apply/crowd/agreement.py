@@ -19,6 +19,11 @@ from entrywise.linalg.laplacian import Laplacian
 from entrywise.types import Array, Indices
 
 CROWDED = 60  # of an item's answers, so many are compared with each other
+TOO_MANY = (
+    250_000  # pairs of answers from which some items are left out; ten public sets have fewer
+)
+ENOUGH = 30  # pairs for each worker that are kept then: noisy skills (deviations of .2) that ended in the same labels 27 times of 27
+FEW_ANSWERS = 30  # of a worker: items of those who gave fewer are never left out
 SHRINK = (
     20.0  # pseudo-answers at the mean skill: 0, 20 and 60 were tried, 20 loses least to the vote
 )
@@ -69,22 +74,37 @@ def agreement_skills(
     return answers.workers, rank_one_skills(answers, shrink).skill
 
 
-def agreement(answers: CrowdAnswers) -> Agreement:
-    """Compare all pairs of workers on the items they share."""
+def agreement(answers: CrowdAnswers, *, thin: bool = False) -> Agreement:
+    """Compare all pairs of workers on the items they share; with `thin`, on some of these where pairs are very many."""
     from entrywise.linalg import _jit_crowd as jit
 
     W, k = len(answers.workers), len(answers.classes)
     start, item, worker, label = answers.start, answers.item, answers.worker, answers.label
     first, order = answers.by_worker
-    size = np.diff(start)
-    if size.max() > CROWDED:
+    size = np.minimum(np.diff(start), CROWDED)
+    keep = np.ones(len(item), bool)
+    if np.diff(start).max() > CROWDED:
         keep = _spread(start, item)
+    pairs = size * (size - 1) // 2
+    if thin and pairs.sum() > TOO_MANY:
+        keep &= _thinned(answers, pairs)[item]
+    if not keep.all():
         start = np.r_[0, np.cumsum(keep)][start]
         item, worker, label = item[keep], worker[keep], label[keep]
         first, order = jit.by_worker(worker, W)
     i, j, count, same = jit.agreements(start, item, worker, label, first, order)
     share = same / np.maximum(count, 1.0)
     return Agreement(i, j, count, (k * share - 1.0) / (k - 1.0))
+
+
+def _thinned(answers: CrowdAnswers, pairs: Indices) -> NDArray[np.bool_]:
+    """Which items to compare workers on: evenly through the list, and all of workers with few answers."""
+    share = max(ENOUGH * len(answers.workers), TOO_MANY // 5) / float(pairs.sum())
+    steps = np.floor(np.arange(len(pairs) + 1) * min(share, 1.0))
+    kept = np.diff(steps) > 0
+    rare = answers.per_worker < FEW_ANSWERS
+    kept[answers.item[rare[answers.worker]]] = True
+    return np.asarray(kept)
 
 
 def _spread(start: Indices, item: Indices) -> NDArray[np.bool_]:
@@ -103,13 +123,13 @@ def rank_one_skills(
     copy of either sign; a component with no odd cycle leaves a free scale, and its skills are not determined. Then
     weighted least squares in the original space, from workers who are all above a coin and from the signs along
     the tree of the most telling pairs: one weak worker inside that tree turns all behind it, so the second must fit
-    better. Each skill is drawn to the mean by `shrink` pseudo-answers. Where a start is all that is asked for, the
-    Laplacian need not be solved to the end: not `exact`.
+    better. Each skill is drawn to the mean by `shrink` pseudo-answers. Where a start is all that is asked for, not `exact`,
+    the Laplacian need not be solved to the end, and of very many pairs some are enough.
     """
     from entrywise.linalg import _jit_crowd as jit
 
     W = len(answers.workers)
-    i, j, count, value = agreement(answers)
+    i, j, count, value = agreement(answers, thin=not exact)
     if not len(i):
         return Skills(np.full(W, np.nan), np.arange(W), np.zeros(W, bool))
     # an agreement near zero is known to one deviation only
