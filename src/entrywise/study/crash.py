@@ -221,14 +221,17 @@ def _outcome(
     kept = study.store.database.read(lambda c: c.execute(query).all())
     there = {(line.batch, line.position, line.value) for line in kept}
     lost = sum(line not in there for line in noted)
-    bought = [_entry(record, line) for line in kept if line.charged > 0]
+    paid = [(_entry(record, line), line.batch, line.position) for line in kept if line.charged > 0]
+    # a batch may list an entry several times; what was asked in one is not bought in another
+    bought = {(entry, batch) for entry, batch, _ in paid}
+    twice = len(bought) - len({entry for entry, _ in bought}) + len(paid) - len(set(paid))
     found = Study.open(study.store, study.name, plans=PLANS).result()
     expected = _expected(study, subject, record)
     over = 0.0 if record.total is None else found.cost - record.total
     return Outcome(
         acknowledged=len(noted),
         lost=lost,
-        doubled=len(bought) - len(set(bought)),
+        doubled=twice,
         identical=study.finished and _true(study, subject) and same_result(found, expected),
         cost=found.cost,
         expected_cost=expected.cost,
