@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.linalg.blocks import Blocks, HeldOut
+from entrywise.linalg.blocks import Blocks
 from entrywise.linalg.cuts import fit_cuts
 from entrywise.linalg.line_scales import line_scales
 from entrywise.observations import Observations
@@ -164,7 +164,7 @@ def conformal_of_blocks(
     fits: list[LowRank] = []
     tests: list[Observations] = []
     for f in range(folds):
-        part = HeldOut(*(x[f * held : (f + 1) * held] for x in drawn))
+        part = drawn.part(f * held, (f + 1) * held)
         fixed = {"rank": fits[0].rank} if fits else {}
         fits.append(low_rank_of_blocks(blocks, out=part, rng=seed, **{**params, **fixed}))
         tests.append(
@@ -176,7 +176,7 @@ def conformal_of_blocks(
     found = _calibrate(low_rank_of_blocks(blocks, rng=seed, **again), fits, tests)
     if levels is not None:
         found = _with_levels(found, fits, tests, levels)
-    plain = low_rank_of_blocks(blocks, 0, out=HeldOut(*(x[:held] for x in drawn)), rng=seed)
+    plain = low_rank_of_blocks(blocks, 0, out=drawn.part(0, held), rng=seed)
     error = float(np.sqrt(np.mean(_errors(plain, tests[0]) ** 2)))
     return _reported(found, bias_rmse=error)
 

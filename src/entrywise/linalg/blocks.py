@@ -32,6 +32,17 @@ class HeldOut(NamedTuple):
     by_row: Indices
     by_col: Indices
 
+    def part(self, first: int, end: int) -> HeldOut:
+        """Return some of them, in a row."""
+        some = slice(first, end)
+        return HeldOut(
+            self.rows[some],
+            self.cols[some],
+            self.values[some],
+            self.by_row[some],
+            self.by_col[some],
+        )
+
 
 class Blocks(Protocol):
     """Known entries in chunks of lines, sorted by row and by column, kept where they fit.
@@ -208,7 +219,9 @@ class BlockBayes(EmpiricalBayes):
             singular, chance = np.array(past["singular"]), np.array(past["chance"])
             nothing = np.zeros((0, len(singular)))
             return nothing, nothing, singular, chance
-        r, c = ((side.counts + 1.0) ** 0.25 for side in (self.rows, self.cols))
+        r, c = (
+            np.asarray((side.counts + 1.0) ** 0.25, np.float64) for side in (self.rows, self.cols)
+        )
         U, s, V = self._triplets(k, rng, (1.0 / r, 1.0 / c), seed=0)
         drawn = int(rng.integers(1, 2**63))
         chance = self._triplets(k, rng, (1.0 / r, 1.0 / c), seed=drawn)[1]

@@ -48,7 +48,9 @@ def generalised_least_squares(
     both = np.column_stack([features, values])
     left = both - _levels(both, rows, cols, shape, variance)
     normal = features.T @ left / max(variance.cell, SMALLEST)
-    inverse = np.linalg.pinv(normal[:, :-1], hermitian=True, rcond=1e-10)
+    inverse: Array = np.asarray(
+        np.linalg.pinv(normal[:, :-1], hermitian=True, rcond=1e-10), np.float64
+    )
     return inverse @ normal[:, -1], inverse
 
 
@@ -69,8 +71,8 @@ def _levels(
     each_col = np.bincount(cols, minlength=n) + ridge_cols
     # rows, the longer side, are eliminated: what is left are n equations
     normal = np.diag(each_col) - (both.T @ (both * each_row[:, None])).toarray()
-    by_row, by_col = in_rows @ x, in_cols @ x
-    right = by_col - both.T @ (each_row[:, None] * by_row)
+    by_row, by_col = np.asarray(in_rows @ x), np.asarray(in_cols @ x)
+    right = by_col - np.asarray(both.T @ (each_row[:, None] * by_row))
     of_cols = sla.cho_solve(sla.cho_factor(normal), right)
-    of_rows = each_row[:, None] * (by_row - both @ of_cols)
+    of_rows = each_row[:, None] * (by_row - np.asarray(both @ of_cols))
     return np.asarray(of_rows[rows] + of_cols[cols])

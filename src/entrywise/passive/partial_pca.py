@@ -168,7 +168,11 @@ def from_sums(
 
 def _proved(mask: Mask, per_sample: float | ArrayLike | None, repair: Repair) -> bool:
     """Whether Corollary 3 covers an estimate: equation (4) as printed, every attribute seen with the same chance."""
-    return mask == "bernoulli" and np.ndim(per_sample) == 0 and repair == "none"
+    return (
+        mask == "bernoulli"
+        and (per_sample is None or np.ndim(per_sample) == 0)
+        and repair == "none"
+    )
 
 
 def covariance(

@@ -176,12 +176,12 @@ class Columns(Batch):
         object.__setattr__(self, "report", {})
 
     @property
-    def rows(self) -> Indices:  # type: ignore[override]
+    def rows(self) -> Indices:
         """Row of each position."""
         return np.tile(np.arange(self.height), len(self.which))
 
     @property
-    def cols(self) -> Indices:  # type: ignore[override]
+    def cols(self) -> Indices:
         """Column of each position."""
         return np.repeat(self.which, self.height)
 

@@ -55,7 +55,8 @@ class Sheet:
         """Return those positions that have the instrument of the first."""
         if self._modes is None or not len(positions):
             return positions
-        return positions[self._modes[positions] == self._modes[positions[0]]]
+        same = self._modes[positions] == self._modes[positions[0]]
+        return np.asarray(positions[same])
 
     def asked(self, positions: Indices) -> Batch:
         """Return what an oracle is asked at positions of one instrument."""

@@ -347,7 +347,7 @@ def _is_withdrawn(line: Any, said: list[Any], standing: Any) -> bool:
 def _what(line: Any, standing: Any, number: int) -> str:
     """Return one word for a fact."""
     if line.kind not in _ANSWERS:
-        return _WHAT.get(line.kind, line.kind)
+        return str(_WHAT.get(line.kind, line.kind))
     if line is not standing:
         return "amended"
     was_known = line.kind == "known" or (line.kind == "amend" and number == GIVEN)

@@ -69,11 +69,12 @@ class Bench:
             name: Board.of(shape, prices, available, situation, model, name)
             for name in sorted(names)
         }
-        if dear.new is not None:  # old rows are known: nothing more is bought of them
-            open_ = dear.available & dear.new[:, None]
+        new = dear.new
+        if new is not None:  # old rows are known: nothing more is bought of them
+            open_ = dear.available & new[:, None]
             dear = replace(dear, available=open_, taken=dear.taken & open_)
             judges = {
-                name: replace(judge, available=judge.available & dear.new[:, None])
+                name: replace(judge, available=judge.available & new[:, None])
                 for name, judge in judges.items()
             }
         return cls(dear, judges, core, situation)

@@ -69,12 +69,12 @@ class Spectrum:
         """Return what is beyond as components like the last of the leading ones, or one when there is none."""
         each = float(self.leading[-1]) if len(self.leading) else self.beyond
         count = int(np.clip(round(self.beyond / each), 1, most - len(self.leading)))
-        return np.r_[self.leading, np.full(count, self.beyond / count)]
+        return np.asarray(np.r_[self.leading, np.full(count, self.beyond / count)])
 
     def _tail(self, most: int, exponent: float) -> Array:
         k = np.arange(len(self.leading) + 1, most + 1, dtype=np.float64)
         weights = k ** (-2.0 * exponent)
-        return np.r_[self.leading, self.beyond * weights / weights.sum()]
+        return np.asarray(np.r_[self.leading, self.beyond * weights / weights.sum()])
 
     def _slope(self) -> float:
         """Return the exponent with which the leading singular values fall off."""

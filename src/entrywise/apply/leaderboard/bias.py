@@ -146,7 +146,7 @@ class _Means:
             cells=cells,
             count=count,
             variance=spread * np.maximum(1.0 / some - 1.0 / each, 0.0),
-            freedom=count + added,
+            freedom=np.asarray(count + added, np.float64),
             pairs=pairs,
         )
 
@@ -282,7 +282,7 @@ def _lines(
     with np.errstate(invalid="ignore", divide="ignore"):
         half = t.ppf(0.5 + level / 2, np.maximum(freedom, 1)) * np.sqrt(variance)
         reach = t.ppf(0.5 + level / 2, np.maximum(slope_freedom, 1)) * slope_error
-        p = 2.0 * t.sf(np.abs(offset) / np.sqrt(variance), np.maximum(freedom, 1))
+        p = 2.0 * np.asarray(t.sf(np.abs(offset) / np.sqrt(variance), np.maximum(freedom, 1)))
     nothing = np.zeros(len(offset), bool)
     return Lines(
         names, offset, offset - half, offset + half, slope, slope - reach, slope + reach, p, nothing

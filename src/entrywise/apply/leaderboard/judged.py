@@ -263,9 +263,14 @@ def _placed(
             continue
         index[axis] = lookup(own, wanted, "line")[index[axis]]
         size[axis] = len(wanted)
-    labels = {"row_labels": rows, "col_labels": cols}
     return Observations.from_triplets(
-        *index, table.values, (size[0], size[1]), duplicates="mean", **labels
+        index[0],
+        index[1],
+        table.values,
+        (size[0], size[1]),
+        duplicates="mean",
+        row_labels=rows,
+        col_labels=cols,
     )
 
 
