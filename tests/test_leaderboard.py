@@ -205,10 +205,10 @@ def test_any_table_is_reported_and_rehearsed(tmp_path):
 
 
 def test_figures_are_redrawn_quickly(tmp_path, data_folder):
-    from entrywise.reproduce.figures import Work
+    from entrywise.reproduce.figures import Drawing
     from entrywise.reproduce.leaderboard import FIGURES
 
-    claims = FIGURES["coverage"](Work(tmp_path, say=lambda words: None))
+    claims = FIGURES["coverage"](Drawing(tmp_path, say=lambda words: None))
     assert len(claims) == 3
     assert {p.name for p in tmp_path.iterdir()} == {"coverage.png", "coverage.csv"}
     assert set(FIGURES) == {"spend", "best", "coverage"}

@@ -22,7 +22,7 @@ from entrywise.reproduce._noisycur import (
     played,
     synthetic,
 )
-from entrywise.reproduce.figures import Work
+from entrywise.reproduce.figures import Drawing
 
 
 def small(rank=2):
@@ -32,7 +32,7 @@ def small(rank=2):
 @pytest.mark.slow
 def test_panels_draw_every_method_and_judge_the_claims(tmp_path):
     said = []
-    work = Work(tmp_path, say=said.append)
+    work = Drawing(tmp_path, say=said.append)
     claims = noisycur._panels("2", work, contests("synthetic", small(), 2), 2, "their size")
     assert {c.figure for c in claims} == {"2"}
     assert len(claims) == 8
@@ -50,7 +50,7 @@ def test_panels_draw_every_method_and_judge_the_claims(tmp_path):
 @pytest.mark.slow
 def test_figure_one_goes_over_budgets(tmp_path, monkeypatch):
     monkeypatch.setattr(noisycur, "synthetic", small)
-    claims = noisycur.figure1(Work(tmp_path, say=lambda words: None))
+    claims = noisycur.figure1(Drawing(tmp_path, say=lambda words: None))
     assert len(claims) == 3
     with (tmp_path / "figure1.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -104,7 +104,7 @@ def test_rivals_get_the_entries_that_they_measured():
 
 @pytest.mark.parametrize("name", ["timing", "coherence"])
 def test_what_the_paper_says_in_words_is_drawn(tmp_path, name):
-    claims = noisycur.FIGURES[name](Work(tmp_path, say=lambda words: None))
+    claims = noisycur.FIGURES[name](Drawing(tmp_path, say=lambda words: None))
     assert len(claims) == 2
     assert all(c.theirs and c.ours and c.found for c in claims)
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000

@@ -7,11 +7,11 @@ import csv
 import pytest
 
 from entrywise.reproduce import rank_one
-from entrywise.reproduce.figures import Work
+from entrywise.reproduce.figures import Drawing
 
 
 def test_theorem_three_is_drawn_and_holds(tmp_path):
-    claims = rank_one.FIGURES["bounds"](Work(tmp_path, say=lambda words: None))
+    claims = rank_one.FIGURES["bounds"](Drawing(tmp_path, say=lambda words: None))
     assert all(claim.holds for claim in claims)
     with open(tmp_path / "bounds.csv") as file:
         assert len(list(csv.DictReader(file))) == 6
@@ -21,7 +21,7 @@ def test_theorem_three_is_drawn_and_holds(tmp_path):
 @pytest.mark.parametrize("name", ["1", "2"])
 def test_figures_are_drawn_with_every_method(tmp_path, name, monkeypatch):
     monkeypatch.setattr(rank_one, "QUICK", (60, 1, 0.12))
-    claims = rank_one.FIGURES[name](Work(tmp_path, say=lambda words: None))
+    claims = rank_one.FIGURES[name](Drawing(tmp_path, say=lambda words: None))
     with open(tmp_path / f"figure{name}.csv") as file:
         rows = list(csv.DictReader(file))
     assert {row["method"] for row in rows} == set(rank_one.STYLES)
@@ -36,7 +36,7 @@ def test_what_the_paper_says_of_its_appendix_is_drawn(tmp_path, name, monkeypatc
     if name == "sdp":
         pytest.importorskip("cvxpy")
     monkeypatch.setattr(rank_one, "QUICK", (40, 1, 0.15))
-    claims = rank_one.FIGURES[name](Work(tmp_path, say=lambda words: None))
+    claims = rank_one.FIGURES[name](Drawing(tmp_path, say=lambda words: None))
     assert all(claim.found and claim.ours and claim.interval for claim in claims)
     picture = rank_one.PICTURES[name][0]
     assert (tmp_path / picture).stat().st_size > 10_000

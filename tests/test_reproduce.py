@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from entrywise.cli.app import app
 from entrywise.exceptions import ParameterError
 from entrywise.reproduce import paper
-from entrywise.reproduce.figures import Claim, Figure, Work, gap, mean_interval
+from entrywise.reproduce.figures import Claim, Drawing, Figure, gap, mean_interval
 
 PAPERS = sorted(paper.PAPERS)
 
@@ -47,15 +47,15 @@ def test_work_that_is_cut_goes_on_where_it_stopped(tmp_path):
         return {"square": np.float64(key**2), "line": np.arange(key)}
 
     kept = tmp_path / "pieces.json"
-    work = Work(tmp_path, kept=kept)
+    work = Drawing(tmp_path, kept=kept)
     with pytest.raises(KeyboardInterrupt):
         work.each("squares", range(5), make)
     work.save()
-    again = Work(tmp_path, kept=kept)
+    again = Drawing(tmp_path, kept=kept)
     found = again.each("squares", range(5), make)
     assert made == [0, 1, 2, 3, 3, 4]
     assert found[4] == {"square": 16.0, "line": [0, 1, 2, 3]}
-    other = Work(tmp_path, quick=False, kept=kept)  # another size: nothing of it is used
+    other = Drawing(tmp_path, quick=False, kept=kept)  # another size: nothing of it is used
     other.each("squares", [0], make)
     assert made[-1] == 0
 

@@ -9,12 +9,12 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from entrywise.reproduce.binary import FIGURES
-from entrywise.reproduce.figures import Work
+from entrywise.reproduce.figures import Drawing
 
 
 @pytest.mark.parametrize("name", ["noise", "graphs", "sizes", "biclusters", "comparison"])
 def test_quick_figure(name, tmp_path):
-    claims = FIGURES[name](Work(tmp_path, say=lambda words: None))
+    claims = FIGURES[name](Drawing(tmp_path, say=lambda words: None))
     assert all(c.ours for c in claims)
     assert claims
     assert all(
@@ -31,7 +31,7 @@ def test_quick_figure(name, tmp_path):
 
 def test_votes(tmp_path, data_folder, monkeypatch):
     monkeypatch.setenv("ENTRYWISE_DATA", str(data_folder))
-    claims = FIGURES["votes"](Work(tmp_path, say=lambda words: None))
+    claims = FIGURES["votes"](Drawing(tmp_path, say=lambda words: None))
     assert len(claims) == 3
     assert (tmp_path / "votes.png").exists()
 
@@ -39,5 +39,5 @@ def test_votes(tmp_path, data_folder, monkeypatch):
 def test_votes_without_data(tmp_path, monkeypatch):
     monkeypatch.setenv("ENTRYWISE_DATA", str(tmp_path / "nowhere"))
     said = []
-    assert FIGURES["votes"](Work(tmp_path, say=said.append)) == []
+    assert FIGURES["votes"](Drawing(tmp_path, say=said.append)) == []
     assert "ENTRYWISE_DATA" in said[0]

@@ -12,13 +12,13 @@ from entrywise.gallery import pair_losses
 from entrywise.oracles import BernoulliOracle
 from entrywise.play import play
 from entrywise.reproduce import active_psd
-from entrywise.reproduce.figures import Work
+from entrywise.reproduce.figures import Drawing
 
 
 @pytest.mark.slow
 def test_synthetic_figure(tmp_path):
     said = []
-    claims = active_psd.figure_a1(Work(tmp_path, say=said.append))
+    claims = active_psd.figure_a1(Drawing(tmp_path, say=said.append))
     assert len(claims) == 6
     assert all(c.found and c.theirs and c.ours and c.interval for c in claims)
     paper = [c for c in claims if not c.claim.startswith("(ours)")]

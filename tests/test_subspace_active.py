@@ -425,10 +425,10 @@ def test_rivals_refuse():
 
 @pytest.mark.parametrize("name", ["price", "regime", "lemma13", "one-attribute", "single"])
 def test_quick_figures(name, tmp_path):
-    from entrywise.reproduce.figures import Work
+    from entrywise.reproduce.figures import Drawing
     from entrywise.reproduce.subspace import FIGURES
 
-    claims = FIGURES[name](Work(tmp_path, say=lambda words: None))
+    claims = FIGURES[name](Drawing(tmp_path, say=lambda words: None))
     assert all(claim.ours for claim in claims)
     assert all(claim.found for claim in claims)
     assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
@@ -436,10 +436,10 @@ def test_quick_figures(name, tmp_path):
 
 
 def test_quick_figure_of_real_sensors(data_folder, tmp_path):
-    from entrywise.reproduce.figures import Work
+    from entrywise.reproduce.figures import Drawing
     from entrywise.reproduce.subspace import FIGURES
 
-    claims = FIGURES["air"](Work(tmp_path, say=lambda words: None))
+    claims = FIGURES["air"](Drawing(tmp_path, say=lambda words: None))
     found = {claim.claim: claim for claim in claims}
     assert "(ours) partial PCA captures more than zero fill" in found
     assert "(ours) partial PCA captures more than streaming PCA" in found

@@ -16,7 +16,7 @@ from entrywise.answers import likelihood_of, looks_like_counts, range_certificat
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.frames import is_frame
 from entrywise.intervals import conformal, conformal_of_blocks
-from entrywise.linalg.blocks import Blocks, is_blocks
+from entrywise.linalg.blocks import BlockEntries, is_blocks
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank, low_rank_of_blocks
 from entrywise.passive.rank_one import rank_one
@@ -182,7 +182,7 @@ def _refuse_for_blocks(
 
 
 def _of_blocks(
-    blocks: Blocks,
+    blocks: BlockEntries,
     likelihood: str,
     bounds: tuple[float, float] | None,
     rng: np.random.Generator,
@@ -210,7 +210,7 @@ def _of_blocks(
     return _in_range(found, range_, bounds is not None, report)
 
 
-def _block_levels(blocks: Blocks, likelihood: str) -> Array | None:
+def _block_levels(blocks: BlockEntries, likelihood: str) -> Array | None:
     """Return the levels to fit cuts between, None where answers are numbers."""
     if likelihood == "gaussian":
         return None

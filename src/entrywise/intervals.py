@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
-from entrywise.linalg.blocks import Blocks
+from entrywise.linalg.blocks import BlockEntries
 from entrywise.linalg.cuts import fit_cuts
 from entrywise.linalg.line_scales import line_scales
 from entrywise.observations import Observations
@@ -140,7 +140,7 @@ def conformal(
 
 
 def conformal_of_blocks(
-    blocks: Blocks,
+    blocks: BlockEntries,
     *,
     share: float = 0.1,
     most: int = 20_000,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from entrywise.cli._shared import Format, emit
 
 
-class Told(NamedTuple):
+class JudgedBoard(NamedTuple):
     """Scores with judges, the names of their rows, and what to say of the judges."""
 
     board: Any
@@ -40,7 +40,7 @@ def report_judged(
     groups: str | None,
     bias: bool,
     format: Format,
-) -> Told:
+) -> JudgedBoard:
     """Print scores with and without judges, or the judges' bias by row; return what else there is to say."""
     from entrywise.apply.leaderboard import judged
     from entrywise.tables import read_entries
@@ -75,7 +75,7 @@ def report_judged(
     else:
         _print_scores(board, labels, level, format)
     told = (*board.words_for(labels), *_group_words(board), f"intervals: {board.how}")
-    return Told(board, labels, told)
+    return JudgedBoard(board, labels, told)
 
 
 def _target(prices: Any, bought: Any) -> str:

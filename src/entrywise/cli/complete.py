@@ -15,7 +15,7 @@ from entrywise.cli._blocks import engine_at, refuse_for_folders
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
 
 if TYPE_CHECKING:
-    from entrywise.linalg.blocks import Blocks
+    from entrywise.linalg.blocks import BlockEntries
     from entrywise.observations import Observations
     from entrywise.results import LowRank
 
@@ -217,7 +217,7 @@ def _names(labels: Sequence[str] | None, size: int) -> Sequence[Any]:
     return labels if labels is not None else range(size)
 
 
-def _pairs(path: str, seen: Observations | Blocks) -> tuple[Any, Any]:
+def _pairs(path: str, seen: Observations | BlockEntries) -> tuple[Any, Any]:
     """Return the cells asked for in a file, by label or by number; a stranger is refused with its line."""
     import numpy as np
 

@@ -1,7 +1,7 @@
 """The low-rank fit on entries that lie in chunks of lines, in files or on other machines.
 
 :class:`BlockBayes` is :class:`~entrywise.linalg.variational.EmpiricalBayes` with the entries elsewhere: what it needs of
-them is a :class:`Workshop`, which solves a side, multiplies the residuals and remembers. Lines are solved one by one and
+them is a :class:`BlockWork`, which solves a side, multiplies the residuals and remembers. Lines are solved one by one and
 sums are kept per chunk and added in the order of the chunks, so the fit is the same, bit for bit, however many
 blocks the chunks are dealt into and whoever works on them.
 
@@ -44,7 +44,7 @@ class HeldOut(NamedTuple):
         )
 
 
-class Blocks(Protocol):
+class BlockEntries(Protocol):
     """Known entries in chunks of lines, sorted by row and by column, kept where they fit.
 
     Values are kept in units of ``scale`` about ``offset``.
@@ -99,7 +99,7 @@ class Blocks(Protocol):
         """Return the number of known entries."""
         ...
 
-    def on(self, engine: Any) -> Blocks:
+    def on(self, engine: Any) -> BlockEntries:
         """Return the same entries, worked on by an engine."""
         ...
 
@@ -107,7 +107,7 @@ class Blocks(Protocol):
         """Return `count` entries drawn by chance."""
         ...
 
-    def workshop(self, name: str, params: dict[str, Any], out: HeldOut | None) -> Workshop:
+    def workshop(self, name: str, params: dict[str, Any], out: HeldOut | None) -> BlockWork:
         """Return where a fit to the entries without `out` is made, and goes on if it was begun."""
         ...
 
@@ -116,12 +116,12 @@ class Blocks(Protocol):
         ...
 
 
-def is_blocks(data: Any) -> TypeGuard[Blocks]:
+def is_blocks(data: Any) -> TypeGuard[BlockEntries]:
     """Tell whether these are entries in blocks."""
     return hasattr(type(data), "workshop")
 
 
-class Workshop(Protocol):
+class BlockWork(Protocol):
     """One fit under way on blocks: its entries, what works on them, and its journal."""
 
     def pointers(self) -> tuple[Indices, Indices]:
@@ -174,11 +174,11 @@ class Workshop(Protocol):
 class BlockBayes(EmpiricalBayes):
     """The state of a fit on blocks."""
 
-    work: Any = None  # a Workshop
+    work: Any = None  # a BlockWork
     states: int = 0  # asked for so far
 
     @classmethod
-    def of_blocks(cls, work: Workshop, floor: float) -> BlockBayes:
+    def of_blocks(cls, work: BlockWork, floor: float) -> BlockBayes:
         """Return the state before any sweep, as :meth:`EmpiricalBayes.of` for values of variance one."""
         sides = [_side(pointer) for pointer in work.pointers()]
         found = cls(sides[0], sides[1], t2=0.5, floor=floor, work=work)

@@ -15,7 +15,7 @@ import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.linalg.binary import BinaryBayes
-from entrywise.linalg.blocks import BlockBayes, Blocks, HeldOut
+from entrywise.linalg.blocks import BlockBayes, BlockEntries, HeldOut
 from entrywise.linalg.variational import EmpiricalBayes, Side, one_blas_thread
 from entrywise.observations import Observations
 from entrywise.results import Features, Levels, Lines, LowRank, Posterior
@@ -171,7 +171,7 @@ def low_rank(
 
 
 def low_rank_of_blocks(
-    blocks: Blocks,
+    blocks: BlockEntries,
     rank: int | None = None,
     *,
     max_rank: int = 30,
@@ -471,7 +471,7 @@ def _take_over(side: Side, factor: Array, bias: Array | None, lines: Lines, unit
 
 def _result(
     fit: EmpiricalBayes,
-    seen: Observations | Blocks,
+    seen: Observations | BlockEntries,
     offset: float,
     scale: float,
     strengths: Array,

@@ -23,7 +23,7 @@ from entrywise.play import play
 from entrywise.queries import Batch
 from entrywise.reproduce.figures import (
     Claim,
-    Work,
+    Drawing,
     gap,
     mean_interval,
     new_figure,
@@ -34,7 +34,7 @@ from entrywise.results import Subspace
 from entrywise.types import Array
 
 
-def air(work: Work) -> list[Claim]:
+def air(work: Drawing) -> list[Claim]:
     """132 sensors of Beijing's air, gaps as they were: captured variance of three components."""
     from entrywise.datasets import beijing_air
 
@@ -54,7 +54,7 @@ def air(work: Work) -> list[Claim]:
     )
 
 
-def digits(work: Work) -> list[Claim]:
+def digits(work: Drawing) -> list[Claim]:
     """8 x 8 handwritten digits: captured variance of five components; pixels differ much in size."""
     from sklearn.datasets import load_digits
 
@@ -71,7 +71,7 @@ def digits(work: Work) -> list[Claim]:
 
 
 def _captured(
-    work: Work,
+    work: Drawing,
     name: str,
     X: Array,
     k: int,

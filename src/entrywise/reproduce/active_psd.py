@@ -43,8 +43,8 @@ from entrywise.play import play
 from entrywise.queries import Batch, Plan
 from entrywise.reproduce.figures import (
     Claim,
+    Drawing,
     Figure,
-    Work,
     gap,
     new_figure,
     save_csv,
@@ -179,7 +179,7 @@ def _choice(name: str, n: int, budget: int, rank: int, coins: Any, seed: int) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class PairProblem:
     """Pairs to choose from: their losses, who answers, and the rank that the algorithms are told."""
 
     name: str
@@ -190,8 +190,8 @@ class Problem:
 
 
 def _errors(
-    work: Work,
-    problem: Problem,
+    work: Drawing,
+    problem: PairProblem,
     budgets: Sequence[int],
     runs: int,
     names: Sequence[str] = tuple(COLORS),
@@ -274,12 +274,12 @@ def _better(
 
 
 def _bandits(
-    work: Work,
+    work: Drawing,
     stem: str,
     figure: str,
     budgets: list[int],
     runs: int,
-    problems: Iterable[Problem],
+    problems: Iterable[PairProblem],
     size: tuple[str, str],
 ) -> list[Claim]:
     """Draw every algorithm on each problem, and judge the claims."""
@@ -295,18 +295,18 @@ def _bandits(
     return papers + _better(figure, BEST, ("halving", "soft-impute", OURS), every, size)
 
 
-def figure_1(work: Work) -> list[Claim]:
+def figure_1(work: Drawing) -> list[Claim]:
     """The best pair of films: ML-100K and ML-1M by gender, ML-1M by occupation in four groups."""
     count, users = (120, 400) if work.quick else (800, None)
     runs = work.runs(2, 10)
     budgets = [1000, 10_000] if work.quick else [10_000, 100_000, 1_000_000]
 
-    def problem(name: str, by: str) -> Problem:
+    def problem(name: str, by: str) -> PairProblem:
         crowd = films(name, count, users, by)
         groups = len(crowd.shares)
         title = f"{name}, {by}: {count} films, {groups} groups"
         losses = crowd.losses.to_dense()
-        return Problem(f"{name} {by}", title, losses, partial(_showing, crowd, 1000), groups)
+        return PairProblem(f"{name} {by}", title, losses, partial(_showing, crowd, 1000), groups)
 
     kinds = [("ML-100K", "gender"), ("ML-1M", "gender"), ("ML-1M", "occupation")]
     problems = (problem(*kind) for kind in kinds)
@@ -325,15 +325,15 @@ def _tossing(L: Array, offset: int, seed: int) -> BernoulliOracle:
     return BernoulliOracle(L, rng=seed + offset)
 
 
-def figure_a1(work: Work) -> list[Claim]:
+def figure_a1(work: Drawing) -> list[Claim]:
     """Synthetic pairs of the appendix: L = U U' with U uniform, and a coherent matrix as well."""
     n, runs = 40 if work.quick else 200, work.runs(2, 10)
     budgets = [500, 5000] if work.quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
 
-    def problem(family: str, rank: int) -> Problem:
+    def problem(family: str, rank: int) -> PairProblem:
         L = pair_losses(family, n, rank, seed=7)
         title = f"{family} ({n}, {rank})"
-        return Problem(f"{family} {rank}", title, L, partial(_tossing, L, 1000), rank)
+        return PairProblem(f"{family} {rank}", title, L, partial(_tossing, L, 1000), rank)
 
     kinds = [("synthetic", 2), ("synthetic", 4), ("coherent", 3)]
     problems = (problem(*kind) for kind in kinds)
@@ -344,14 +344,14 @@ def figure_a1(work: Work) -> list[Claim]:
     return _bandits(work, "appendix1", "A1", budgets, runs, problems, size)
 
 
-def figure_a2(work: Work) -> list[Claim]:
+def figure_a2(work: Drawing) -> list[Claim]:
     """LRMC against S-MCANS on ML-100K by gender."""
     count, runs = 80 if work.quick else 800, work.runs(2, 10)
     budgets = [1000, 10_000] if work.quick else [10_000, 100_000, 1_000_000]
     crowd = films("ML-100K", count, 400 if work.quick else None, "gender")
     title = f"ML-100K, gender: {count} films"
     coins = partial(_showing, crowd, 2000)
-    problem = Problem("ML-100K gender", title, crowd.losses.to_dense(), coins, 2)
+    problem = PairProblem("ML-100K gender", title, crowd.losses.to_dense(), coins, 2)
     names = (PAPER, "OptSpace", "soft-impute", OURS, BEST)
     errors = _errors(work, problem, budgets, runs, names)
     figure, axes = new_figure(1, width=6.0)
@@ -368,7 +368,7 @@ def figure_a2(work: Work) -> list[Claim]:
     return rivals + _better("A2", OURS, ("OptSpace", "soft-impute"), every, size)
 
 
-def figure_2(work: Work) -> list[Claim]:
+def figure_2(work: Drawing) -> list[Claim]:
     """t-SNE of full, partly evaluated (MCANS) and passively completed (SoftImpute) kernels at the same budgets."""
     from sklearn.datasets import load_digits
 

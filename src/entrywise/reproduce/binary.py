@@ -42,8 +42,8 @@ from entrywise.online import (
 )
 from entrywise.reproduce.figures import (
     Claim,
+    Drawing,
     Figure,
-    Work,
     gap,
     mean_interval,
     new_figure,
@@ -95,7 +95,7 @@ def _legend(axis: Any) -> None:
     axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
-def biclusters(work: Work) -> list[Claim]:
+def biclusters(work: Drawing) -> list[Claim]:
     """Mistakes of Algorithm 1 against Corollary 5.3 and the lower bound, as the number of kinds grows."""
     side, seeds = 40 if work.quick else 100, work.runs(1, 5)
     kinds = (2, 3, 5, 8, 12) if work.quick else (2, 3, 5, 8, 12, 20, 30)
@@ -159,7 +159,7 @@ def biclusters(work: Work) -> list[Claim]:
     ]
 
 
-def noise(work: Work) -> list[Claim]:
+def noise(work: Drawing) -> list[Claim]:
     """Mistakes as labels are flipped, against Theorem 3.1 with the flips as violations."""
     side, seeds = 40 if work.quick else 100, work.runs(1, 5)
     levels = (0.0, 0.05, 0.1, 0.2, 0.3)
@@ -221,7 +221,7 @@ def noise(work: Work) -> list[Claim]:
     ]
 
 
-def graphs(work: Work) -> list[Claim]:
+def graphs(work: Drawing) -> list[Claim]:
     """Labelings of an unknown graph: Algorithm 1 against the perceptron that knows the graph."""
     m, n = (60, 30) if work.quick else (150, 60)
     seeds = work.runs(1, 5)
@@ -304,7 +304,7 @@ def graphs(work: Work) -> list[Claim]:
     ]
 
 
-def sizes(work: Work) -> list[Claim]:
+def sizes(work: Drawing) -> list[Claim]:
     """Mistakes a row as the matrix grows, and along one stream: doubling, rates, the symmetric form."""
     sides = (20, 40, 80) if work.quick else (25, 50, 100, 200)
     seeds = work.runs(1, 5)
@@ -383,7 +383,7 @@ def sizes(work: Work) -> list[Claim]:
     ]
 
 
-def comparison(work: Work) -> list[Claim]:
+def comparison(work: Drawing) -> list[Claim]:
     """The paper's main comparison: bounds of Hazan et al. and of Cesa-Bianchi and Shamir, and their algorithms."""
     sides = (10, 20, 30) if work.quick else (10, 20, 40)
     seeds, k = work.runs(1, 5), 3
@@ -502,7 +502,7 @@ def _first_below(sides: Any, bounds: list[float]) -> float:
     return good[0] if good else math.inf
 
 
-def votes(work: Work) -> list[Claim]:
+def votes(work: Drawing) -> list[Claim]:
     """Real matrices in random order: every learner and baseline."""
     home = Path(os.environ.get("ENTRYWISE_DATA", ""))
     data = {"zoo": "traits", "house_votes_84": "votes", "senate_106": "votes"}

@@ -52,7 +52,7 @@ class Claim:
         return {True: "holds", False: "does not hold", None: "undecided"}[self.holds]
 
 
-class Work:
+class Drawing:
     """A figure under way: where it writes, how large it is, and what an earlier run left of it.
 
     Parameters
@@ -72,7 +72,7 @@ class Work:
 
     Examples
     --------
-    >>> work = Work(Path("."), say=lambda words: None)
+    >>> work = Drawing(Path("."), say=lambda words: None)
     >>> work.each("squares", [1, 2, 3], lambda k: k * k)
     {1: 1, 2: 4, 3: 9}
     """
@@ -160,10 +160,10 @@ def _plain(value: Any) -> Any:
 class Figure:
     """A figure: the function that draws it and returns its claims, and a guess of its CPU minutes in full."""
 
-    draw: Callable[[Work], list[Claim]]
+    draw: Callable[[Drawing], list[Claim]]
     minutes: float
 
-    def __call__(self, work: Work) -> list[Claim]:
+    def __call__(self, work: Drawing) -> list[Claim]:
         """Draw it."""
         return self.draw(work)
 
@@ -252,7 +252,7 @@ def save_figure(path: Path, figure: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Record:
+class FigureRecord:
     """The claims of one figure as they were reached: when, by which version, at what cost."""
 
     figure: str
@@ -265,18 +265,18 @@ class Record:
     claims: tuple[Claim, ...]
 
 
-def read_records(path: Path) -> dict[str, Record]:
+def read_records(path: Path) -> dict[str, FigureRecord]:
     """Return the records of a folder by figure, empty where there is none."""
     if not path.exists():
         return {}
     stored = json.loads(path.read_text(encoding="utf-8"))
     return {
-        name: Record(**{**one, "claims": tuple(Claim(**claim) for claim in one["claims"])})
+        name: FigureRecord(**{**one, "claims": tuple(Claim(**claim) for claim in one["claims"])})
         for name, one in stored.items()
     }
 
 
-def write_records(path: Path, records: dict[str, Record]) -> None:
+def write_records(path: Path, records: dict[str, FigureRecord]) -> None:
     """Keep the records of a folder."""
     plain = {name: _plain(asdict(record)) for name, record in records.items()}
     text = json.dumps(plain, indent=1)

@@ -18,7 +18,7 @@ from entrywise.apply.leaderboard import Bought, scores
 from entrywise.oracles import MatrixOracle
 from entrywise.play import play
 from entrywise.queries import Prices
-from entrywise.reproduce.figures import Claim, Figure, Work, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Drawing, Figure, new_figure, save_csv, save_figure
 from entrywise.run import Run
 from entrywise.types import Array
 
@@ -51,7 +51,7 @@ def matrices(quick: bool) -> dict[str, tuple[Array, Array | None, tuple[float, .
     }
 
 
-def spend(work: Work) -> list[Claim]:
+def spend(work: Drawing) -> list[Claim]:
     """Draw the error against spend for every rule on every matrix."""
     cases = matrices(work.quick)
     seeds = range(900, 902) if work.quick else range(900, 905)
@@ -126,7 +126,7 @@ def _error(A: Array, price: Array | None, known: Any, rule: str, budget: float, 
     return float(np.sqrt(np.mean((found.entries(i, j) - A[i, j]) ** 2)))
 
 
-def best(work: Work) -> list[Claim]:
+def best(work: Drawing) -> list[Claim]:
     """Draw how often each rule names the best AlpacaEval model."""
     A = datasets.alpaca_eval().to_dense()
     A = np.where(np.isnan(A), np.nanmean(A), A)
@@ -190,7 +190,7 @@ def best(work: Work) -> list[Claim]:
     ]
 
 
-def coverage(work: Work) -> list[Claim]:
+def coverage(work: Drawing) -> list[Claim]:
     """Draw how often 90 % intervals cover cells that were not bought, with a blind reserve."""
     table, claims = [], []
     seeds = range(700, 702) if work.quick else range(700, 710)

@@ -33,8 +33,8 @@ from entrywise.reproduce._noisycur import (
 )
 from entrywise.reproduce.figures import (
     Claim,
+    Drawing,
     Figure,
-    Work,
     gap,
     new_figure,
     save_csv,
@@ -89,7 +89,7 @@ def _plain_ticks(axis: Any) -> None:
 
 
 def _found(
-    work: Work, c: Contest, name: str, method: str, settings: list[Any], runs: int
+    work: Drawing, c: Contest, name: str, method: str, settings: list[Any], runs: int
 ) -> dict[Any, Array]:
     """Return errors of a method at each setting: shape (2, runs), as published and with its entries put in."""
     kept: dict[int, Array] = {}
@@ -106,7 +106,7 @@ def _found(
     return {s: np.array([found[s, seed] for seed in range(runs)]).T for s in settings}
 
 
-def figure1(work: Work) -> list[Claim]:
+def figure1(work: Drawing) -> list[Claim]:
     """Error against the budget on the synthetic set, low noise; shaded where nuclear norms have no theory."""
     runs = work.runs(2, 10)
     shares = (0.1, 0.2, 0.4) if work.quick else (0.08, 0.12, 0.16, 0.22, 0.3, 0.4, 0.5, 0.65)
@@ -213,7 +213,7 @@ def _all(gaps: Any) -> bool | None:
 
 
 def _panels(
-    number: str, work: Work, pair: tuple[Contest, Contest], runs: int, theirs: str
+    number: str, work: Drawing, pair: tuple[Contest, Contest], runs: int, theirs: str
 ) -> list[Claim]:
     """Draw error against d for the low and the high noise, and judge the paper's claims."""
     figure, axes = new_figure(columns=2, width=6.4, height=4.2)
@@ -275,7 +275,7 @@ class Panel:
         return [shape, *_rank_claims(number, self.contest, self.best(), own, self.automatic, size)]
 
 
-def _panel(number: str, c: Contest, work: Work, runs: int) -> Panel:
+def _panel(number: str, c: Contest, work: Drawing, runs: int) -> Panel:
     """Play every method of a panel."""
     A = c.matrix(0)
     large = A.size > SMALL
@@ -426,20 +426,20 @@ def _rank_claims(
     ]
 
 
-def figure2(work: Work) -> list[Claim]:
+def figure2(work: Drawing) -> list[Claim]:
     """Synthetic 80 x 60, budget 15 %, low and high noise."""
     pair = contests("synthetic", synthetic(), 4)
     return _panels("2", work, pair, work.runs(2, 20), "80 x 60, rank 4, 100 runs")
 
 
-def figure3(work: Work) -> list[Claim]:
+def figure3(work: Drawing) -> list[Claim]:
     """Jester, the users who rated all jokes, budget 11 %."""
     A = jester(200 if work.quick else None)
     pair = contests("jester", lambda seed: A, 10)
     return _panels("3", work, pair, work.runs(1, 10), "7200 x 100, 10 runs")
 
 
-def figure4(work: Work) -> list[Claim]:
+def figure4(work: Drawing) -> list[Claim]:
     """MovieLens-100K completed by iterative SVD, budget 10.6 %."""
     A = movielens(movies=50 if work.quick else None)
     pair = contests("movielens", lambda seed: A, 10)
@@ -447,7 +447,7 @@ def figure4(work: Work) -> list[Claim]:
     return _panels("4", work, pair, work.runs(1, 10), theirs)
 
 
-def timing(work: Work) -> list[Claim]:
+def timing(work: Drawing) -> list[Claim]:
     """CPU seconds as the matrix grows: what the paper says in words of noisyCUR and nuclear norms."""
     runs = work.runs(1, 5)
     factors = (1, 2) if work.quick else (1, 2, 4, 8)
@@ -505,7 +505,7 @@ def coherent(exponent: float, m: int = 80, n: int = 60, rank: int = 4) -> Any:
     return make
 
 
-def coherence(work: Work) -> list[Claim]:
+def coherence(work: Drawing) -> list[Claim]:
     """Error as rows become coherent: Theorem 1 asks for incoherent columns alone, nuclear norms for both."""
     runs = work.runs(2, 10)
     exponents = (0.0, 1.0) if work.quick else (0.0, 0.25, 0.5, 1.0, 1.5)
@@ -570,7 +570,7 @@ def coherence(work: Work) -> list[Claim]:
     ]
 
 
-def _penalty(work: Work, c: Contest, A: Array) -> float | None:
+def _penalty(work: Drawing, c: Contest, A: Array) -> float | None:
     """Return the nuclear norm's penalty: chosen on held-out entries, or where that is slow with the truth of one run."""
     if A.size <= SMALL:
         return None

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from entrywise.exceptions import ParameterError
 from entrywise.npz import write_whole
-from entrywise.reproduce.figures import Figure, Record, Work, read_records, write_records
+from entrywise.reproduce.figures import Drawing, Figure, FigureRecord, read_records, write_records
 
 PAPERS: dict[str, str] = {  # name of the command -> module under entrywise.reproduce
     "active-psd": "active_psd",
@@ -52,7 +52,7 @@ def reproduced(
     again: bool = False,
     say: Callable[[str], None],
     bar: Bar | None = None,
-) -> Iterator[Record]:
+) -> Iterator[FigureRecord]:
     """Yield the record of one figure after the other; those kept in `folder` at this size are not drawn again."""
     from entrywise import __version__
 
@@ -68,12 +68,12 @@ def reproduced(
         pieces = folder / "pieces" / f"{name}{'-quick' if quick else ''}.json"
         if again:
             pieces.unlink(missing_ok=True)
-        work = Work(folder, quick, say, repeats=repeats, kept=pieces, bar=bar)
+        work = Drawing(folder, quick, say, repeats=repeats, kept=pieces, bar=bar)
         try:
             claims = figure(work)
         finally:  # a run that is cut keeps its finished pieces
             work.save()
-        records[name] = Record(
+        records[name] = FigureRecord(
             figure=name,
             about=figure.about,
             date=datetime.date.today().isoformat(),
@@ -122,7 +122,7 @@ def write_page(paper: str, folder: Path, out: Path) -> Path:
     return path
 
 
-def _table(record: Record) -> list[str]:
+def _table(record: FigureRecord) -> list[str]:
     """Return the claims as a list-table of reStructuredText."""
     lines = [".. list-table::", "   :header-rows: 1", "   :widths: 24 14 14 26 12 10", ""]
     heads = ("claim", "theirs", "ours", "found", "interval", "verdict")

@@ -30,8 +30,8 @@ from entrywise.passive import (
 )
 from entrywise.reproduce.figures import (
     Claim,
+    Drawing,
     Figure,
-    Work,
     gap,
     mean_interval,
     new_figure,
@@ -109,7 +109,7 @@ def relative(found: LowRank, x: Array, y: Array) -> float:
 
 
 def sweep(
-    work: Work,
+    work: Drawing,
     what: str,
     values: Sequence[Any],
     make: Callable[[Any, int], tuple[Array, Array, Observations]],
@@ -129,7 +129,7 @@ def sweep(
 
 
 def convergence(
-    work: Work, what: str, mask: str, n: int, trials: int, steps: Sequence[int], p: float = 0.01
+    work: Drawing, what: str, mask: str, n: int, trials: int, steps: Sequence[int], p: float = 0.01
 ) -> Errors:
     """Return errors against the iterations that alternating minimisation is given; log-LS needs none."""
     starts: dict[str, dict[str, Any]] = {
@@ -206,7 +206,7 @@ def _below(
     return Claim(figure, claim, words, found.below, *size, str(found))
 
 
-def figure_1(work: Work) -> list[Claim]:
+def figure_1(work: Drawing) -> list[Claim]:
     """Star masks: error against disturbance, known rows and columns, iterations and size."""
     n = QUICK[0] if work.quick else 1000
     trials = work.runs(QUICK[1], 10)
@@ -312,7 +312,7 @@ def figure_1(work: Work) -> list[Claim]:
     ]
 
 
-def figure_2(work: Work) -> list[Claim]:
+def figure_2(work: Drawing) -> list[Claim]:
     """Random masks: error against disturbance, share known and iterations."""
     n, p = (QUICK[0], QUICK[2]) if work.quick else (1000, 0.01)
     trials = work.runs(QUICK[1], 10)
@@ -400,7 +400,7 @@ def figure_2(work: Work) -> list[Claim]:
     ]
 
 
-def figure_4(work: Work) -> list[Claim]:
+def figure_4(work: Drawing) -> list[Claim]:
     """Appendix figure 4: ridge regression, equation (1), for every penalty, on both masks."""
     n, p = (QUICK[0], QUICK[2]) if work.quick else (1000, 0.01)
     trials = work.runs(2, 10)
@@ -441,7 +441,7 @@ def figure_4(work: Work) -> list[Claim]:
     return claims
 
 
-def figure_5(work: Work) -> list[Claim]:
+def figure_5(work: Drawing) -> list[Claim]:
     """Appendix figure 5: how much the error varies from trial to trial over the iterations."""
     n, p = (QUICK[0], QUICK[2]) if work.quick else (1000, 0.01)
     trials = max(2, work.runs(3, 20))
@@ -480,7 +480,7 @@ def _sd_interval(ratio: float, trials: int) -> tuple[float, float]:
     return ratio / math.sqrt(q), ratio * math.sqrt(q)
 
 
-def figure_bounds(work: Work) -> list[Claim]:
+def figure_bounds(work: Drawing) -> list[Claim]:
     """Theorem 3: two families on which every consistent method fails and the chain does not."""
     sizes = (5, 20, 80) if work.quick else (5, 10, 20, 40, 80, 160)
     rows: list[tuple[str, float, float, float, float, float]] = []
@@ -560,7 +560,7 @@ def figure_bounds(work: Work) -> list[Claim]:
     ]
 
 
-def figure_sdp(work: Work) -> list[Claim]:
+def figure_sdp(work: Drawing) -> list[Claim]:
     """Small cases against the semidefinite relaxation of Cosse and Demanet (needs the extra sdp)."""
     from entrywise.bounds.semidefinite import semidefinite
 

@@ -22,8 +22,8 @@ from entrywise.play import play
 from entrywise.reproduce._subspace_data import air, digits
 from entrywise.reproduce.figures import (
     Claim,
+    Drawing,
     Figure,
-    Work,
     new_figure,
     save_csv,
     save_figure,
@@ -53,7 +53,7 @@ def unit(X: Array) -> Array:
     return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
 
 
-def _excess(work: Work, d: int, k: int, r: int, m: int, seeds: range) -> float:
+def _excess(work: Drawing, d: int, k: int, r: int, m: int, seeds: range) -> float:
     """Mean excess of partial PCA as printed, equation (4), on a flat law on the sphere under Bernoulli masks."""
 
     def one(seed: int) -> float:
@@ -72,7 +72,7 @@ def _excess(work: Work, d: int, k: int, r: int, m: int, seeds: range) -> float:
     return float(np.mean(list(found.values())))
 
 
-def excess(work: Work) -> list[Claim]:
+def excess(work: Drawing) -> list[Claim]:
     """Excess loss against samples, d and k, with Corollary 3."""
     seeds = range(work.runs(2, 5))
     grid = (1000, 4000) if work.quick else (1000, 2000, 5000, 10_000, 20_000, 50_000)
@@ -140,7 +140,7 @@ DRAWS = 400  # resamples of the seeds behind an interval
 
 
 def _curves(
-    work: Work,
+    work: Drawing,
     what: str,
     sizes: Sequence[int],
     grid: Sequence[int],
@@ -205,7 +205,7 @@ def _within(low: float, high: float, least: float, most: float) -> bool | None:
     return False if high < least or low > most else None
 
 
-def price(work: Work) -> list[Claim]:
+def price(work: Drawing) -> list[Claim]:
     """Samples needed on the hard law of Theorem 4, attributes seen by chance or chosen."""
     r, sizes = 2, (8, 24) if work.quick else (8, 16, 32, 64, 128)
     seeds = range(work.runs(8, 100))
@@ -268,7 +268,7 @@ def price(work: Work) -> list[Claim]:
     ]
 
 
-def regime(work: Work) -> list[Claim]:
+def regime(work: Drawing) -> list[Claim]:
     """Where Theorem 7 beats Corollary 3."""
     figure, axes = new_figure(columns=2)
     rows, begins = [], {}
@@ -313,7 +313,7 @@ def regime(work: Work) -> list[Claim]:
     ]
 
 
-def lemma13(work: Work) -> list[Claim]:
+def lemma13(work: Drawing) -> list[Claim]:
     """Lemma 13 (Lounici) beside Lemma 2: error of the covariance, measured and bounded, for large and small samples."""
     d, r, runs = 30, 5, work.runs(2, 10)
     grid = (500, 2000) if work.quick else (500, 1000, 2000, 5000, 10_000, 20_000)
@@ -374,7 +374,7 @@ def lemma13(work: Work) -> list[Claim]:
     ]
 
 
-def one_attribute(work: Work) -> list[Claim]:
+def one_attribute(work: Drawing) -> list[Claim]:
     """One attribute a sample cannot tell two lines of the plane apart."""
     runs, grid = work.runs(200, 2000), (1, 3, 10, 30, 100)
     right: dict[int, list[float]] = {1: [], 2: []}
@@ -425,7 +425,7 @@ def one_attribute(work: Work) -> list[Claim]:
     return [Claim("one-attribute", claim, words, bool(holds), *size, interval)]
 
 
-def single(work: Work) -> list[Claim]:
+def single(work: Drawing) -> list[Claim]:
     """Samples until the law x = e_j is found: the open question of section 4."""
     r = 4
     sizes = (8, 32, 128) if work.quick else (8, 16, 32, 64, 128, 256)

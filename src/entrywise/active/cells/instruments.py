@@ -24,7 +24,7 @@ WORTH_IT = 0.03  # smallest gain in standard deviation for which a judge is boug
 FEWEST = 12  # pairs below which a correlation says nothing
 
 
-class Split(NamedTuple):
+class MoneySplit(NamedTuple):
     """Cells a row of the dear instrument and of the judges, and by how much the standard deviation falls."""
 
     dear: float
@@ -75,7 +75,7 @@ def split(
     n: float,
     *,
     pilot: float = 0.0,
-) -> Split:
+) -> MoneySplit:
     """Return the split of a row's money that makes the variance of its mean smallest.
 
     Parameters
@@ -102,8 +102,8 @@ def split(
     k = min(k, n)
     after = (1.0 - rho**2) * (1.0 / k - 1.0 / n) + rho**2 * (1.0 / max(judged, k) - 1.0 / n)
     if not before > 0:
-        return Split(alone, 0.0, 0.0)
-    return Split(k, max(judged, k), 1.0 - float(np.sqrt(max(after, 0.0) / before)))
+        return MoneySplit(alone, 0.0, 0.0)
+    return MoneySplit(k, max(judged, k), 1.0 - float(np.sqrt(max(after, 0.0) / before)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class Residuals:
 
 def choose(
     residuals: Residuals, price: Array, money: float, n: float, pilot: float
-) -> tuple[list[int], Split]:
+) -> tuple[list[int], MoneySplit]:
     """Return which judges to buy beyond the pilot and how to split a row's money; none when none is worth it.
 
     Judges are added one by one, the best first, as long as the standard deviation falls by another 3 %; correlations
@@ -160,7 +160,7 @@ def choose(
     """
     chosen: list[int] = []
     spent = float(price.sum()) * pilot  # on the pilot, by all judges
-    best = Split(money - spent, 0.0, 0.0)
+    best = MoneySplit(money - spent, 0.0, 0.0)
     while True:
         tried = []
         for j in set(range(len(price))) - set(chosen):

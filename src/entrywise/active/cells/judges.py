@@ -15,7 +15,7 @@ import numpy as np
 from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.board import Board
 from entrywise.active.cells.designs import Mask, spread
-from entrywise.active.cells.instruments import FEWEST, Residuals, Split, choose
+from entrywise.active.cells.instruments import FEWEST, MoneySplit, Residuals, choose
 from entrywise.active.cells.reserve import column_order
 from entrywise.exceptions import ParameterError
 from entrywise.observations import Observations
@@ -198,16 +198,16 @@ class Bench:
     # the rest
 
     @cached_property
-    def _choice(self) -> tuple[list[str], Split]:
+    def _choice(self) -> tuple[list[str], MoneySplit]:
         """Return the judges that are worth their price, and how many cells a row each instrument is asked."""
         names = list(self.judges)
         pilot = float(self._in_pilot.sum()) / max(int(self.dear.available.any(axis=1).sum()), 1)
         if not names or not self._money > 0:
-            return [], Split(self._money, 0.0, 0.0)
+            return [], MoneySplit(self._money, 0.0, 0.0)
         chosen, split = choose(self._residuals, self._price, self._money, self._cells, pilot)
         return [names[j] for j in chosen], split
 
-    def _judged(self, split: Split) -> Mask:
+    def _judged(self, split: MoneySplit) -> Mask:
         """Return the cells that the chosen judges are asked: common columns, and a spread over the others."""
         available = self.dear.available
         if split.judged >= self._cells - 0.5:

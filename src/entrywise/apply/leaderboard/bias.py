@@ -29,7 +29,7 @@ FEWEST = 3  # paired cells of a row or group below which it is not judged
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class LineBias:
     """Offset and slope of a judge by row or by group, with intervals; NaN where too little is known.
 
     ``surely`` are those whose offset cannot be chance, however many were looked at (Holm, at 5 % for all together).
@@ -51,8 +51,8 @@ class Bias:
     """What a judge adds by itself: ``line`` (offset, slope) turns dear means into the judge's; then by row and group."""
 
     line: tuple[float, float]
-    rows: Lines
-    groups: Lines | None
+    rows: LineBias
+    groups: LineBias | None
 
     @property
     def fair(self) -> bool:
@@ -242,7 +242,7 @@ def _slopes_within(line: Indices, pairs: _Pairs, size: int) -> tuple[Array, Arra
 
 def _by_group(
     pairs: _Pairs, line: tuple[float, float], offset: Array, groups: Sequence[str], level: float
-) -> Lines:
+) -> LineBias:
     """Return offset and slope by group of columns; columns are what varies within a group."""
     names, group = np.unique(np.asarray(groups, np.str_), return_inverse=True)
     said = pairs.said - line[0] - line[1] * pairs.dear
@@ -276,7 +276,7 @@ def _lines(
     slope_error: Array,
     slope_freedom: Array,
     level: float,
-) -> Lines:
+) -> LineBias:
     from scipy.stats import t
 
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -284,6 +284,6 @@ def _lines(
         reach = t.ppf(0.5 + level / 2, np.maximum(slope_freedom, 1)) * slope_error
         p = 2.0 * np.asarray(t.sf(np.abs(offset) / np.sqrt(variance), np.maximum(freedom, 1)))
     nothing = np.zeros(len(offset), bool)
-    return Lines(
+    return LineBias(
         names, offset, offset - half, offset + half, slope, slope - reach, slope + reach, p, nothing
     )
