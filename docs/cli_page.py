@@ -61,6 +61,7 @@ def write_methods(path: Path) -> None:
                 head = f"**{m.name}** (``entrywise.{module}.{function}``)"
                 needs = f" Assumes: {m.assumes}." if m.assumes else ""
                 promise = f"    *{m.paper}.* Guarantee: {m.guarantee}.{needs}"
+                promise = promise.replace("|", r"\|")  # bars of a norm are not markup
                 parts += [head, f"    {m.summary}", "", promise, ""]
     _write(path, parts)
 

@@ -139,6 +139,7 @@ REFERENCE = {
     "idea",
     "jobs",
     "trust",
+    "scale-runs",  # a part of scale
 }
 ANSWERS = (  # every page for users says what one sees, how far to trust it, and what can go wrong
     r"^(What do I see|What you see|Who chooses the entries\?)$",

@@ -352,6 +352,7 @@ def test_a_hundred_thousand_rows_scroll(site, browser):
     Study.create(site.store, "tall", seed=1, budget=1000, known=known, **plan)
     page = site.enter(browser)
     tiles = []
+    settle(page, f"{site.url}/study/tall")  # until its story is told the page loads itself again
     page.on("request", lambda r: tiles.append(r.url) if "/tile?" in r.url else None)
     page.goto(f"{site.url}/study/tall")
     expect(page.locator("#legend li").first).to_be_visible(timeout=SLOW)

@@ -110,8 +110,8 @@ def test_the_greedy_columns_are_those_of_a_dense_search():
     fit = low_rank(Observations.from_dense(A), 2)
     found = designs.greedy_columns(fit, np.ones(9, bool), np.ones(9), 3.0)
     posterior = fit.posterior
-    C, own = designs._before(fit)
-    V = np.column_stack([fit.right, np.ones(9)])
+    C, V, own = designs._before(fit)
+    np.testing.assert_array_equal(V, np.column_stack([fit.right, np.ones(9)]))
 
     def variance(known):
         rest = np.setdiff1d(np.arange(9), known)

@@ -148,7 +148,7 @@ def test_labels_name_rows_and_both_axes_of_a_symmetric_plan(desk):
 def test_labels_and_sizes_must_agree(lab):
     with pytest.raises(ParameterError, match=r"2 labels .* size of 3"):
         Study.create(lab, "x", plan="adaptive-nystrom", params={"n": 3}, rows=["a", "b"])
-    with pytest.raises(ParameterError, match="'a' twice"):
+    with pytest.raises(ParameterError, match="'a' is there twice"):
         Study.create(lab, "x", plan="adaptive-nystrom", rows=["a", "a"])
     assert Store(lab).records() == []
 
@@ -447,7 +447,7 @@ def test_corrections_that_cannot_be(lab):
         ((0, 1), 1.0, "not answered"),
         ("0.0", "failed", "cannot do without"),
         ("0.0", "1,5", "with a point"),
-        (5, 1.0, "an id or"),
+        (5, 1.0, "named by its id"),
     ):
         with pytest.raises(TellError, match=words):
             study.amend(answer, value)
@@ -522,7 +522,8 @@ def test_asking_and_telling_in_bulk(desk):
         np.full(n, leased.batch), leased.positions, np.arange(n, dtype=float), np.zeros(n, bool)
     )
     odd = told.position % 2 == 1
-    assert study.put(Told(*(column[odd] for column in told)), "bulk") == n // 2
+    half = Told(*(column[odd] for column in told[:4]))
+    assert study.put(half, "bulk") == n // 2
     assert study.put(told, "bulk") == n // 2
     assert study.status()["batch"] == 1
     column = study.ask()
@@ -546,7 +547,7 @@ def test_missing_databases_and_studies(tmp_path, lab):
     with pytest.raises(StoreError, match="no folder"):
         Study.create(str(tmp_path / "no" / "lab.db"), "x", **NYSTROM)
     Study.create(lab, "kinase", **NYSTROM)
-    with pytest.raises(StoreError, match="no study called 'kinas'; there is kinase"):
+    with pytest.raises(StoreError, match="no study called 'kinas'; name one of kinase"):
         Study.open(lab, "kinas")
 
 

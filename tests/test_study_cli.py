@@ -307,7 +307,7 @@ def test_known_entries_from_a_file(sh, tmp_path):
         ),
         (("create", "lab.db", "x", "--plan", "adaptive-nystrom"), "'n'; it takes n, rank, order"),
         (("status", "no.db", "x"), "there is no database no.db"),
-        (("tell", "no.db", "x", "no.csv"), "no.csv: no such file"),
+        (("tell", "no.db", "x", "no.csv"), "there is no database no.db"),
         (("import", "lab.db", "no.zip"), "no.zip: no such file"),
     ],
 )

@@ -409,7 +409,7 @@ METHODS: tuple[Method, ...] = (
         home="apply.crowd.crowd:crowd",
         room="active",
         paper="Dawid, Skene 1979, with the labels that tell most next",
-        guarantee="the expected share of wrong labels, tempered by how crowds err together",
+        guarantee="none proved: the expected share of wrong labels, tempered by how crowds err together",
         example={"shape": (30, 6), "budget": 100},
         problem="crowd_oracle",
     ),

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from entrywise.exceptions import ParameterError
 from entrywise.oracles.oracle import CountingOracle
-from entrywise.queries import Batch, Columns
+from entrywise.queries import Batch
+from entrywise.queries.batch import Columns
 from entrywise.results import Matrix
 from entrywise.types import Array, Indices, Seed
 

@@ -185,8 +185,8 @@ class RankOne(LowRank):
         with t from Student's law, :math:`R` the effective resistance between row i and column j, and 1 replaced by the
         noise of the entry where it grows with it; on the logarithms where noise is multiplicative. NaN where the
         known entries determine nothing, and everywhere when they leave no degree of freedom to tell the noise by (the
-        report says so). `noise` is the standard deviation of the new measurement, that of the known entries when not
-        given.
+        report says so). Intervals are clipped to ``bounds``. `noise` is the standard deviation of the new measurement,
+        that of the known entries when not given.
         """
         if not 0 < level < 1:
             raise ParameterError(f"level of an interval must be in (0, 1), got {level}")
@@ -206,12 +206,14 @@ class RankOne(LowRank):
         else:
             factor = t.ppf(tail, max(self.degrees, 1.0))
         half = factor * unit * np.sqrt(variance)
-        if not self.multiplicative:
-            return Interval(A - half, A + half)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            times = np.exp(half / np.abs(A))
-        ends = np.sort([A / times, A * times], axis=0)
-        return Interval(ends[0], ends[1])
+        if self.multiplicative:
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                times = np.exp(half / np.abs(A))
+            ends = np.sort([A / times, A * times], axis=0)
+        else:
+            ends = np.array([A - half, A + half])
+        low, high = self.bounds or (-np.inf, np.inf)
+        return Interval(*np.clip(ends, low, high))
 
     def _of_answers(self, A: Array, noise: ArrayLike | None, unit: float) -> Array:
         """Return the noise variance of new measurements at entries A, in squares of `unit`."""

@@ -4,7 +4,7 @@ The :func:`plan` decorator turns a generator function, or a step function, into 
 :class:`Plan` values that can be started any number of times, always alike.
 """
 
-from entrywise.queries.batch import REPEATS, Batch, Columns
+from entrywise.queries.batch import REPEATS, Batch
 from entrywise.queries.checkpoint import Checkpoint
 from entrywise.queries.history import History
 from entrywise.queries.planning import Asking, Plan, plan
@@ -16,7 +16,6 @@ __all__ = [
     "Asking",
     "Batch",
     "Checkpoint",
-    "Columns",
     "History",
     "Plan",
     "Price",

@@ -33,12 +33,12 @@ from entrywise.queries import (
     Asking,
     Batch,
     Checkpoint,
-    Columns,
     History,
     Plan,
     Prices,
     Situation,
 )
+from entrywise.queries.batch import Columns
 from entrywise.results import Result
 from entrywise.run.beginning import (
     Known,

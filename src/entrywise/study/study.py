@@ -55,8 +55,8 @@ class Study:
     3
     >>> study.tell([(0, 1, 2.0), (0, 2, 2.0)]), study.finished
     (2, True)
-    >>> study.result().entry(1, 2), study.result().cost, study.certificate.value
-    (1.0, 5.0, 0.0)
+    >>> study.result().entry(1, 2), study.result().cost, study.certificate.value < 1e-12
+    (1.0, 5.0, True)
     """
 
     def __init__(

@@ -38,8 +38,8 @@ def prediction_powered(
     Parameters
     ----------
     tuning : {"none", "row", "pooled"}
-        ``none``: :math:`\lambda = 1` [A23]_; ``row``: the regression slope within each row, which gives the same means
-        as the tuned estimator of [AD23]_; ``pooled``: one slope within all rows.
+        ``none``: :math:`\lambda = 1` (Angelopoulos et al. 2023); ``row``: the regression slope within each row, which gives the same means
+        as the tuned estimator of PPI++; ``pooled``: one slope within all rows.
 
     References
     ----------
