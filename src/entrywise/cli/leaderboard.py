@@ -247,6 +247,8 @@ def report(
         fit, bought, names, prices, words = _of_study(source, name)
     else:
         fit, bought, names, prices, words = _of_table(source)
+    if judge:  # of how many cells depends on the judges' tables, too
+        words = [f"{len(bought)} cells of the dear instrument are there; the others are completed"]
     if judge or bought.judges:
         told = report_judged(
             source,
@@ -379,7 +381,9 @@ def _instruments(
         try:
             found[name] = float(cost)
         except ValueError:
-            raise ParameterError(f"--instrument must be name:price, got {word!r}") from None
+            raise ParameterError(
+                f"--instrument must be name:price, such as judge:0.02, got {word!r}"
+            ) from None
         if not name.isidentifier():
             raise ParameterError(f"an instrument must be one word, got {name!r} in {word!r}")
     if target not in found:
@@ -476,9 +480,15 @@ def _of_table(path: str) -> tuple[None, Any, list[str], None, list[str]]:
 
 def _is_study(source: str) -> bool:
     """Tell a database from a table: an address, or a file that begins as SQLite's do."""
+    from entrywise.exceptions import DataError
+
     path = Path(source)
-    if "://" in source or not path.is_file():
+    if "://" in source:
         return True
+    if not path.is_file():
+        if path.suffix in (".db", ".sqlite", ""):
+            return True
+        raise DataError(f"{source}: no such file; give a table, or the database of a study")
     with path.open("rb") as file:
         return file.read(15) == b"SQLite format 3"
 
