@@ -262,23 +262,27 @@ def _checked_study(given: Mapping[str, Any]) -> dict[str, Any]:
         odd = sorted(set(given) ^ {c.name for c in columns})
         raise DataError(f"study.json: {odd[0]} is missing or unknown")
     for column in columns:
-        value, kind = given[column.name], _kind(column)
-        if value is None:
-            if not column.nullable:
-                raise DataError(f"study.json: {column.name} is missing")
-            continue
-        fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
-        if not fits or (kind is not bool and isinstance(value, bool)):
-            raise DataError(f"study.json: {column.name} must be {kind.__name__}, got {value!r}")
-        if kind is float and not math.isfinite(value):
-            raise DataError(f"study.json: {column.name} must be finite")
-        if kind is int and abs(value) > 2**62:
-            raise DataError(f"study.json: {column.name} is too large")
+        _check_value(column, given[column.name])
     if not given["name"] or "\n" in given["name"]:
         raise DataError("study.json: a name is one line of text")
     if given["state"] not in _STATES:
         raise DataError(f"study.json: state must be one of {', '.join(_STATES)}")
     return dict(given)
+
+
+def _check_value(column: Any, value: Any) -> None:
+    kind = _kind(column)
+    if value is None:
+        if not column.nullable:
+            raise DataError(f"study.json: {column.name} is missing")
+        return
+    fits = isinstance(value, int | float) if kind is float else isinstance(value, kind)
+    if not fits or (kind is not bool and isinstance(value, bool)):
+        raise DataError(f"study.json: {column.name} must be {kind.__name__}, got {value!r}")
+    if kind is float and not math.isfinite(value):
+        raise DataError(f"study.json: {column.name} must be finite")
+    if kind is int and abs(value) > 2**62:
+        raise DataError(f"study.json: {column.name} is too large")
 
 
 def _check(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]]]) -> None:

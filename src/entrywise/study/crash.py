@@ -128,69 +128,91 @@ def torture(
     chance = random.Random(seed)
     subject = subject or nystrom(n, rank, seed)
     study = subject.create(url, name)
-    context = mp.get_context("forkserver")
-    context.set_forkserver_preload(list(_LOADED))
-    start, done, killed, gave_up, extended = time.monotonic(), 0, 0, 0, False
+    start, done, killed, extended = time.monotonic(), 0, 0, False
     with tempfile.TemporaryDirectory() as folder:
-
-        def spawn(k: int) -> Any:
-            own = (url, name, f"w{k}", str(Path(folder, f"w{k}")))
-            how = (chance.randrange(2**31), subject.truth, pause, raises)
-            process = context.Process(target=work_and_note, args=(*own, *how), daemon=True)
-            process.start()
-            return process
-
-        crew = [spawn(k) for k in range(workers)]
+        how = (subject.truth, pause, raises)
+        crew = _Crew(Path(folder), workers, (url, name), how, chance)
         try:
-            while not study.finished:
+            while not study.finished and time.monotonic() - start <= _PATIENCE:
                 time.sleep(chance.uniform(0.02, 0.3))
-                if time.monotonic() - start > _PATIENCE:
-                    break
                 k = chance.randrange(workers)
-                what = chance.choice(list(strikes))
-                at_work = len(list(Path(folder).iterdir())) == workers
-                if at_work and done < kills and crew[k].is_alive():
-                    if strike is not None:
-                        strike()
+                what = "kill" if strike is not None else chance.choice(list(strikes))
+                if done < kills and crew.at_work(k):
+                    if what == "kill":
+                        crew.kill(k) if strike is None else strike()
                         killed += 1
-                    elif what == "kill":
-                        os.kill(crew[k].pid, signal.SIGKILL)
-                        killed += 1
-                    elif what == "correct":
-                        if not _correct(study, subject, chance):
-                            continue
-                    elif not extended:
+                    elif what == "extend" and not extended:
                         with contextlib.suppress(EntrywiseError):
                             subject.extend(study)
                         extended = True
-                    done += 1
-                for k, process in enumerate(crew):
-                    if not process.is_alive() and not study.finished:
-                        process.join()
-                        gave_up += process.exitcode not in (0, -signal.SIGKILL)
-                        crew[k] = spawn(k)
+                    done += what != "correct" or _correct(study, subject, chance)
+                crew.replace_dead(study)
         finally:
-            for process in crew:
-                process.join(20.0)
-                if process.is_alive():
-                    process.kill()
-                    process.join()
-        noted = [
-            line.split()
-            for path in Path(folder).iterdir()
-            for line in path.read_text().splitlines()
-        ]
-    # the last line of a killed worker may be torn
-    acknowledged = [(int(a), int(b), float(c)) for a, b, c in (x for x in noted if len(x) == 3)]
+            crew.end()
+        acknowledged = crew.noted()
     return _outcome(
         study,
         subject,
         acknowledged,
         strikes=done,
         kills=killed,
-        gave_up=gave_up,
+        gave_up=crew.gave_up,
         seconds=time.monotonic() - start,
     )
+
+
+class _Crew:
+    """Processes that work on a study, each with a file of what was acknowledged."""
+
+    def __init__(
+        self,
+        folder: Path,
+        size: int,
+        where: tuple[str, str],
+        how: tuple[Truth, float, float],
+        chance: random.Random,
+    ) -> None:
+        self._folder, self._where, self._how, self._chance = folder, where, how, chance
+        self._context = mp.get_context("forkserver")
+        self._context.set_forkserver_preload(list(_LOADED))
+        self.gave_up = 0  # who ended with an error
+        self._workers = [self._spawn(k) for k in range(size)]
+
+    def _spawn(self, k: int) -> Any:
+        own = (*self._where, f"w{k}", str(self._folder / f"w{k}"), self._chance.randrange(2**31))
+        made = self._context.Process(target=work_and_note, args=(*own, *self._how), daemon=True)
+        made.start()
+        return made
+
+    def at_work(self, k: int) -> bool:
+        """Tell whether all have begun, and one is alive."""
+        begun = len(list(self._folder.iterdir())) == len(self._workers)
+        return begun and self._workers[k].is_alive()
+
+    def kill(self, k: int) -> None:
+        os.kill(self._workers[k].pid, signal.SIGKILL)
+
+    def replace_dead(self, study: Study) -> None:
+        """Let another come for each who is dead, while there is something to do."""
+        for k, process in enumerate(self._workers):
+            if not process.is_alive() and not study.finished:
+                process.join()
+                self.gave_up += process.exitcode not in (0, -signal.SIGKILL)
+                self._workers[k] = self._spawn(k)
+
+    def end(self) -> None:
+        """Wait for all, and kill those who do not end."""
+        for process in self._workers:
+            process.join(20.0)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    def noted(self) -> list[tuple[int, int, float]]:
+        """Return what was acknowledged; the last line of a killed worker may be torn."""
+        lines = [x for path in self._folder.iterdir() for x in path.read_text().splitlines()]
+        whole = [line.split() for line in lines if len(line.split()) == 3]
+        return [(int(batch), int(position), float(value)) for batch, position, value in whole]
 
 
 def _correct(study: Study, subject: Subject, chance: random.Random) -> bool:

@@ -101,26 +101,20 @@ class Labels:
     def _axis(self, axis: str, given: Any, names: Sequence[str] | None, size: int | None) -> int:
         word = "row" if axis == "row" else "column"
         if names is not None:
-            code = self._codes.get(axis)
-            if code is None:
-                code = self._codes[axis] = {name: k for k, name in enumerate(names)}
-            found = code.get(str(given))
+            if axis not in self._codes:
+                self._codes[axis] = {name: k for k, name in enumerate(names)}
+            found = self._codes[axis].get(str(given))
             if found is None:
                 raise TellError(
                     f"no {word} is labelled {str(given)!r}; {_likely(names, str(given))}"
                 )
             return found
-        try:
-            if isinstance(given, str) and not _WHOLE.fullmatch(given.strip()):
-                raise ValueError
-            number = int(given)
-            if isinstance(given, bool) or (isinstance(given, float) and given != number):
-                raise ValueError
-        except (TypeError, ValueError, OverflowError):
+        number = _whole(given)
+        if number is None:
             raise TellError(
                 f"the {word} must be a whole number, since this study has no labels, got {given!r}; "
                 "give the number that study ask wrote"
-            ) from None
+            )
         if number < 0 or (size is not None and number >= size):
             raise TellError(
                 f"the {word} must be in 0..{'' if size is None else size - 1}, got {number}; "
@@ -161,6 +155,17 @@ class Labels:
             )
             for k, (batch, position, i, j, price) in enumerate(zip(*lists, strict=True))
         ]
+
+
+def _whole(given: Any) -> int | None:
+    """Return a whole number, given as one or as its text; None for anything else."""
+    if isinstance(given, bool) or (isinstance(given, str) and not _WHOLE.fullmatch(given.strip())):
+        return None
+    try:
+        number = int(given)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if isinstance(given, float) and given != number else number
 
 
 def matching(names: Sequence[str], pattern: str) -> list[int]:
@@ -295,30 +300,40 @@ def _match(
         if here is None or (asked.get(here) is not None and asked[here] not in ways):
             unsure.append(k)
     found = store.find(record, [entries[k] for k in unsure])
+    several = record.params.get("target") is not None
     for k, (match, last) in zip(unsure, found, strict=True):
-        name = labels.name(*entries[k])
+        name, here = labels.name(*entries[k]), at[k]
         with _blamed(k, blame):
-            here = at[k]
-            if here is None and record.params.get("target") is not None:
+            if here is not None:
+                others = [*match, last] if last else match
+                at[k] = _same_number(here, others, labels.name(*asked[here]), name)
+            elif several:
                 raise TellError(
                     f"this study has several instruments, and entry {name} may be meant for any; tell answers by id"
                 )
-            if here is not None:  # a spreadsheet turns 3.10 into 3.1
-                match = [
-                    m
-                    for m in [*match, *([last] if last else [])]
-                    if m[0] == here[0] and _as_number(m) == _as_number(here)
-                ]
-                if len(match) != 1:
-                    other = labels.name(*asked[here])
-                    raise TellError(
-                        f"question {here[0]}.{here[1]} is entry {other}, not {name}; is this the right study?"
-                    )
-            if len(match) > 1:
-                raise TellError(f"entry {name} is asked {len(match)} times; tell its answers by id")
-            if not match and last is None:
-                raise TellError(f"entry {name} was not asked; tell answers to open questions")
-            at[k] = match[0] if match else last
+            else:
+                at[k] = _only_question(match, last, name)
+
+
+def _same_number(here: Key, others: Sequence[Key], other: str, name: str) -> Key:
+    """Return the question of entry `name` whose id is the number `here`: a spreadsheet turns 3.10 into 3.1."""
+    match = [m for m in others if m[0] == here[0] and _as_number(m) == _as_number(here)]
+    if len(match) != 1:
+        raise TellError(
+            f"question {here[0]}.{here[1]} is entry {other}, not {name}; is this the right study?"
+        )
+    return match[0]
+
+
+def _only_question(match: Sequence[Key], last: Key | None, name: str) -> Key:
+    """Return the open question of an entry, or the last one that was answered."""
+    if len(match) > 1:
+        raise TellError(f"entry {name} is asked {len(match)} times; tell its answers by id")
+    if match:
+        return match[0]
+    if last is None:
+        raise TellError(f"entry {name} was not asked; tell answers to open questions")
+    return last
 
 
 def _as_number(at: tuple[int, int]) -> float:

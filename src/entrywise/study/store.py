@@ -336,6 +336,7 @@ class Store:
             return
         assert batch is not None
         at = np.array([want.position for want in step.wants], np.int64)
+        keys = [want.key or (None, None) for want in step.wants]
         chance = None if batch.probability is None else batch.probability[at]
         row = {
             "study": study,
@@ -343,21 +344,21 @@ class Store:
             "position": at,
             "row": batch.rows[at],
             "col": batch.cols[at],
-            "batch": [None if want.key is None else want.key[0] for want in step.wants],
-            "at": [None if want.key is None else want.key[1] for want in step.wants],
+            "batch": [batch for batch, _ in keys],
+            "at": [at for _, at in keys],
             "value": [want.value for want in step.wants],
             "given": [want.given for want in step.wants],
             "arm": None if batch.arm is None else batch.arm[at],
             "probability": _null(chance),
         }
         self.database.insert(connection, wants, row)
-        waited = [want for want in step.wants if want.key is not None and not want.given]
-        for name, positions in by_batch([want.key for want in waited if want.key is not None]):
+        waited = [(want.key, want) for want in step.wants if want.key and not want.given]
+        for name, positions in by_batch([key for key, _ in waited]):
             here = (p.study == study, p.batch == name, self.database.within(p.position, positions))
             connection.execute(sa.update(pending).where(*here).values(step=number))
-        for want in waited:
-            if want.requeue and want.key is not None:
-                here = (p.study == study, p.batch == want.key[0], p.position == want.key[1])
+        for key, want in waited:
+            if want.requeue:
+                here = (p.study == study, p.batch == key[0], p.position == key[1])
                 back = {"leased_until": QUEUED, "price": want.price or 0.0}
                 connection.execute(sa.update(pending).where(*here).values(**back))
 

@@ -33,6 +33,7 @@ from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
 
 STEPPER = 2.0  # seconds for which others leave a step to the one who began it, at least
+Advancing = Callable[[Filter, int | None], Record]  # has a step made: what is wanted, how many
 _PAUSE = 0.02  # seconds between looks at a step that somebody else works out
 
 
@@ -213,18 +214,24 @@ class Study:
         questions of the column of that name. Units (whole columns) and plates are handed out whole, so a few
         more may come. The answer's ``why`` says why fewer came than `limit`.
         """
-        leased = self.lease(limit, worker, lease, rows=rows, cols=cols, mode=mode)
-        if leased is None:
-            found = Asked()
-        else:
-            found = Asked(self.labels.questions(leased, leased.until))
-        if limit is None and found:
-            return found
+        wanted = self.wanted(worker, rows, cols, mode)
+        return self.asked(self.lease(limit, worker, lease, wanted), limit, wanted)
+
+    def wanted(self, worker: str | None, rows: Any, cols: Any, mode: str | None) -> Filter:
+        """Return which questions somebody can answer; by the plan ``crowd``, a worker those of the own column."""
+        if worker is not None and cols is None and plans.by_worker(self._record.plan):
+            cols = [worker]
+        if rows is None and cols is None and mode is None:
+            return ANY
+        labels = self._labels(self._look())
+        return Filter(labels.lines("row", rows), labels.lines("col", cols), mode)
+
+    def asked(self, leased: Leased | None, limit: int | None, wanted: Filter = ANY) -> Asked:
+        """Return leased questions one by one, and why they are fewer than `limit`."""
+        found = Asked(self.labels.questions(leased, leased.until) if leased else ())
         if len(found) < (limit or 1):
-            own = worker is not None and plans.by_worker(self._record.plan)
-            filtered = own or rows is not None or cols is not None or mode is not None
             plates = {q.plate for q in found if q.plate is not None}
-            found.why = plates_are_whole(plates) if plates else self._why(filtered)
+            found.why = plates_are_whole(plates) if plates else self._why(bool(wanted))
         return found
 
     def lease(
@@ -232,12 +239,13 @@ class Study:
         limit: int | None = None,
         worker: str | None = None,
         lease: float = 3600.0,
-        *,
-        rows: Any = None,
-        cols: Any = None,
-        mode: str | None = None,
+        wanted: Filter = ANY,
+        advance: Advancing | None = None,
     ) -> Leased | None:
-        """Do what :meth:`ask` does, and return columns: the way for many questions at once."""
+        """Do what :meth:`ask` does, and return columns: the way for many questions at once.
+
+        Where too few questions fit, `advance` has a step made; :meth:`advance` does unless another is given.
+        """
         if limit is not None and limit < 1:
             raise ParameterError(f"limit of ask (--limit) must be at least 1, got {limit}")
         if not (np.isfinite(lease) and lease > 0):
@@ -246,19 +254,18 @@ class Study:
             )
         if worker is not None and (not worker or "\n" in worker):
             raise ParameterError(f"a worker's name must be one line of text, got {worker!r}")
-        wanted = Filter()
-        if worker is not None and cols is None and plans.by_worker(self._record.plan):
-            cols = [worker]
-        if rows is not None or cols is not None or mode is not None:
-            labels = self._labels(self._look())
-            wanted = Filter(labels.lines("row", rows), labels.lines("col", cols), mode)
-        found, state = self.take(limit, worker, lease, wanted)
+        found, state = self.take(limit, worker, lease, wanted, advance)
         if state == "closed":
             raise StoreError(f"study {self.name!r} is closed; reopen it to ask")
         return found
 
     def take(
-        self, limit: int | None, worker: str | None, lease: float, wanted: Filter = ANY
+        self,
+        limit: int | None,
+        worker: str | None,
+        lease: float,
+        wanted: Filter = ANY,
+        advance: Advancing | None = None,
     ) -> tuple[Leased | None, str]:
         """Return (questions, state of the study), making a step where too few questions fit."""
         leases = self.store.leases
@@ -269,7 +276,7 @@ class Study:
         missing = None if limit is None else limit - count
         if found is not None and missing is not None and missing < found.smallest_plate:
             return found, "open"  # no further plate would fit
-        record = self.advance(wanted, missing)
+        record = (advance or self.advance)(wanted, missing)
         if record.state == "open":
             begun = found is not None
             more = leases.take(record, missing, worker, lease, wanted, begun=begun)

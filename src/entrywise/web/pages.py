@@ -16,7 +16,8 @@ from entrywise.methods import METHODS
 from entrywise.study import Store
 from entrywise.study.tokens import ROLES
 from entrywise.web import report, story
-from entrywise.web.api import background, readable
+from entrywise.web.api.common import background
+from entrywise.web.api.studies import readable
 from entrywise.web.guard import COOKIE, SESSION, Door, Session, Who, named, same_origin
 
 pages = APIRouter()
