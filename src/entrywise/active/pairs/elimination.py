@@ -6,16 +6,8 @@ import math
 
 import numpy as np
 
-from entrywise.active.pairs.halving import ranked
-from entrywise.active.pairs.tally import (
-    BestPair,
-    Tally,
-    count_pairs,
-    every_or_some,
-    finish,
-    pull,
-    pulls_for,
-)
+from entrywise.active.pairs.race import Race
+from entrywise.active.pairs.tally import BestPair, count_pairs, finish, pull, pulls_for
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Checkpoint, History, Prices, plan
 from entrywise.results import Certificate
@@ -24,52 +16,6 @@ from entrywise.types import Seed, generator
 GROWTH = 1.1  # arms are tested after 1, 2, 3, ..., then each 10% more pulls
 LEAST = 1e-100  # of epsilon and delta: smaller ones ask for more pulls than can be counted
 COINS = ("answers are independent, in 0..1",)
-
-
-class Race:
-    """Arms that are still in the race, their answers, and how far it came (t pulls each, or rounds)."""
-
-    def __init__(
-        self,
-        n: int,
-        total: int,
-        diagonal: bool,
-        rng: np.random.Generator,
-        resume: Checkpoint | None,
-        history: History | None,
-    ) -> None:
-        self.tally, self.total = Tally(n, bounded=True, history=history), total
-        if resume is None:
-            self.rng, self.done = rng, 0
-            self.rows, self.cols = every_or_some(total, n, diagonal, rng)
-        else:
-            kept = resume.arrays
-            self.rng, self.done = resume.generator(), int(kept["done"])
-            self.rows, self.cols = kept["rows"], kept["cols"]
-            self.tally.restore(kept)
-
-    @property
-    def left(self) -> int:
-        """Pulls that the budget still pays."""
-        return self.total - self.tally.asked
-
-    def checkpoint(self) -> Checkpoint:
-        """Return everything that is needed to go on from here."""
-        here = {"rows": self.rows, "cols": self.cols, "done": np.array(self.done)}
-        return Checkpoint(self.tally.arrays() | here, self.rng)
-
-    def pull_each(self, times: int) -> Asking[None]:
-        """Pull every arm in the race so many times."""
-        yield from pull(self.tally, self.rows, self.cols, np.full(len(self.rows), times))
-
-    def rank_arms(self) -> None:
-        """Put the best arm first."""
-        self.rows, self.cols = ranked(self.tally, self.rows, self.cols, None, self.rng)
-
-    @property
-    def first(self) -> tuple[int, int]:
-        """The arm that stands first."""
-        return int(self.rows[0]), int(self.cols[0])
 
 
 @plan(symmetric=True, fresh=True, tolerates_failed=True, history=True)
@@ -118,7 +64,7 @@ def successive_elimination(
     total = pulls_for(n, prices, budget, diagonal, "successive_elimination")
     _refuse_delta(delta, "successive_elimination")
     arms = count_pairs(n, diagonal)
-    race = Race(n, total, diagonal, generator(rng), resume, history)  # 1
+    race = Race(n, total, diagonal, generator(rng), resume, history, bounded=True)  # 1
     status, proved = "finished", False
     try:
         while len(race.rows) > 1:
@@ -150,7 +96,7 @@ def successive_elimination(
 
 def _drop_worse(race: Race, arms: int, delta: float) -> None:
     """Drop the arms whose mean exceeds the best by both radii."""
-    count, sums = race.tally.look(race.rows, race.cols)
+    count, sums = race.look()
     count = np.maximum(count, 1.0)
     mean = sums / count
     log = math.log(math.pi**2 * arms * race.done * race.done / (3 * delta))
@@ -212,7 +158,7 @@ def median_elimination(
         raise ParameterError(
             f"epsilon of median_elimination must be in {LEAST:g}..{1 / LEAST:g}, got {epsilon}"
         )
-    race = Race(n, total, diagonal, generator(rng), resume, history)  # 1
+    race = Race(n, total, diagonal, generator(rng), resume, history, bounded=True)  # 1
     status, whole = "finished", len(race.rows) == arms or race.done > 0
     try:
         while len(race.rows) > 1:  # 5

@@ -6,15 +6,8 @@ import math
 
 import numpy as np
 
-from entrywise.active.pairs.tally import (
-    BestPair,
-    Tally,
-    count_pairs,
-    every_or_some,
-    finish,
-    pull,
-    pulls_for,
-)
+from entrywise.active.pairs.race import Race
+from entrywise.active.pairs.tally import BestPair, count_pairs, finish, pull, pulls_for
 from entrywise.exceptions import Exhausted, ParameterError
 from entrywise.queries import Asking, Checkpoint, History, Prices, plan
 from entrywise.types import Array, Seed, generator
@@ -91,31 +84,24 @@ def lil_ucb(
         raise ParameterError(f"delta of lil_ucb must be between 0 and 1, got {delta}")
     if not (np.isfinite(noise) and noise > 0) or (batch is not None and batch < 1):
         raise ParameterError(f"noise must be above 0 and batch at least 1, got {noise} and {batch}")
-    draws = generator(rng) if resume is None else resume.generator()
-    tally, arms = Tally(n, history=history), count_pairs(n, diagonal)
+    arms = count_pairs(n, diagonal)
     eps, beta, lam = (0.0, 0.5, 1.0 + 10.0 / arms) if heuristic else (0.01, 1.0, 9.0)
     width = (1.0 + beta) * (1.0 + math.sqrt(eps)) * noise * math.sqrt(2.0 * (1.0 + eps))
     at_once = max(1, total // STEPS) if batch is None else batch
-    if resume is None:
-        rows, cols = every_or_some(total, n, diagonal, draws)
-        T, S = tally.look(rows, cols)
-    else:
-        tally.restore(resume.arrays)
-        rows, cols = resume.arrays["rows"], resume.arrays["cols"]
-        T, S = resume.arrays["T"].copy(), resume.arrays["S"].copy()
-    status = "finished"
-    kept = tally.asked
+    race = Race(n, total, diagonal, generator(rng), resume, history)
+    tally, rows, cols = race.tally, race.rows, race.cols
+    T, S = race.look()  # pulls of each arm, and the sum of its answers
+    status, kept = "finished", tally.asked
     try:
         new = np.flatnonzero(T == 0)
         if tally.asked == 0 and total and len(new):  # 1  every arm once
             yield from pull(tally, rows[new], cols[new], np.ones(len(new), np.int64))
-            T, S = tally.look(rows, cols)
-        while tally.asked < total and T.max() < 1.0 + lam * (T.sum() - T.max()):  # 2
+            T, S = race.look()
+        while race.left > 0 and T.max() < 1.0 + lam * (T.sum() - T.max()):  # 2
             if tally.asked - kept >= max(1, total // CHECKPOINTS):
-                here = {"rows": rows, "cols": cols, "T": T, "S": S}
-                yield Checkpoint(tally.arrays() | here, draws)
+                yield race.checkpoint()
                 kept = tally.asked
-            size = min(at_once, total - tally.asked, len(rows))
+            size = min(at_once, race.left, len(rows))
             wanted = np.arange(len(rows))
             if size < len(rows):
                 bound = _lower_bound(T, S, width, eps, delta)
@@ -125,7 +111,7 @@ def lil_ucb(
     except Exhausted:
         status = "exhausted"
     mean = np.where(T > 0, S / np.maximum(T, 1.0), np.inf)
-    best = np.lexsort((draws.random(len(T)), mean, -T))[0]  # 5  the arm pulled most
+    best = np.lexsort((race.rng.random(len(T)), mean, -T))[0]  # 5  the arm pulled most
     report = {"most_pulls": int(T.max()), "arms": arms}
     return finish(tally, (int(rows[best]), int(cols[best])), status, report)
 
