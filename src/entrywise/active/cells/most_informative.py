@@ -154,43 +154,48 @@ def most_informative(
     waiting = len(situation.pending) or situation.filtered
     if waiting and state.left < state.cheapest():
         return Batch.empty()  # it cannot end yet: no fit in vain
-    step = situation.step
     if goal == "best":
         return best_row_step(state, situation, rank=rank, reserve=reserve)
+    wanted = _blind(state, form, reserve, situation)
+    if wanted is not None:
+        return wanted
+    fit = fitted(state, rank, situation.step)
+    reason = _enough(state, fit, score_error, least_gain)
+    if not reason:
+        money = min(state.left, max((growth - 1.0) * state.spent, LEAST * state.budget))
+        share = 0.0 if rule in ("random", "balanced") else explore
+        thin = len(state.values) < guard * max(shape)
+        if form is not None:
+            plates = choose_plates(state, fit, form, thin, money, share)
+            wanted = _plates(state, form, plates, situation)
+        else:
+            name = "leverage" if rule == "gain" and thin else rule
+            wanted = choose(state, fit, name, goal, money, share)
+    if wanted is None:
+        reason = reason or "the money left buys no further cell"
+        return calibrated(state, fit, rank, situation.step, rule, goal, reason)
+    return _foretold(wanted, fit, expected_error(state, fit, goal))
+
+
+def _blind(
+    state: Purchase, form: PlateFormat | None, reserve: float, situation: Situation
+) -> Batch | None:
+    """Return what is bought before a fit can tell: the reserve, and the first cells of lines or plates."""
     cells, chance = missing_reserve(state, reserve, situation.seed)
     if len(cells):
         return state.batch(cells, "reserve", chance)
     if form is None:
         cells = state.first_cells()
-        if len(cells):
-            return state.batch(cells, "start")
-    elif starting(state, form):
-        first = balanced_plate(state, form, state.left)
-        if first is not None:
-            return _plates(state, form, [first], situation)
-    fit = fitted(state, rank, step)
-    if not len(state.values):
-        return calibrated(state, fit, rank, step, rule, goal, "nothing could be bought")
-    reason = _enough(state, fit, score_error, least_gain)
-    if reason:
-        return calibrated(state, fit, rank, step, rule, goal, reason)
-    thin = len(state.values) < guard * max(shape)
-    name = "leverage" if rule == "gain" and thin else rule
-    share = 0.0 if rule in ("random", "balanced") else explore
-    money = min(state.left, max((growth - 1.0) * state.spent, LEAST * state.budget))
-    wanted: Batch | None = None
-    if form is not None:
-        plates = choose_plates(state, fit, form, thin, money, share)
-        wanted = _plates(state, form, plates, situation) if plates else None
-    else:
-        chosen = choose(state, fit, name, goal, money, share)
-        wanted = None if chosen is None else state.batch(*chosen)
-    if wanted is None:
-        return calibrated(state, fit, rank, step, rule, goal, "the money left buys no further cell")
-    return _foretold(wanted, fit, expected_error(state, fit, goal))
+        return state.batch(cells, "start") if len(cells) else None
+    first = balanced_plate(state, form, state.left) if starting(state, form) else None
+    return None if first is None else _plates(state, form, [first], situation)
 
 
-def _plates(state: Purchase, form: PlateFormat, plates: list[Plate], situation: Situation) -> Batch:
+def _plates(
+    state: Purchase, form: PlateFormat, plates: list[Plate], situation: Situation
+) -> Batch | None:
+    if not plates:
+        return None
     first = next_number(situation.facts, situation.pending)
     return plates_batch(state, form, plates, first)
 
@@ -222,7 +227,9 @@ def choose_plates(
 def _enough(
     state: Purchase, fit: LowRank, score_error: float | None, least_gain: float | None
 ) -> str:
-    """Say that what was asked for is reached, if it is."""
+    """Say that what was asked for is reached, if it is, or cannot be."""
+    if not len(state.values):
+        return "nothing could be bought"
     if score_error is not None:
         _, variance = row_means(fit, state.rows, state.cols, state.values)
         if NORMAL_90 * float(np.sqrt(variance.max())) <= score_error:
@@ -249,15 +256,15 @@ def _foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
 
 def choose(
     state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float
-) -> tuple[Indices, NDArray[np.str_], Array] | None:
-    """Return the cells of the next batch, their arms and their probabilities; None when no money left buys any.
+) -> Batch | None:
+    """Return the next batch; None when no money left buys any cell.
 
     Where `money` is too little for the cell that is next, it is doubled until it pays it.
     """
     while True:
         cells, arms, chance = _batch(state, fit, rule, goal, money, explore)
         if len(cells):
-            return cells, arms, chance
+            return state.batch(cells, arms, chance)
         if money >= state.left:
             return None
         money = min(state.left, 2.0 * money)
