@@ -30,7 +30,7 @@ def quotes(
     """
     plain = [word for word in words if "=" in word and not Path(word).exists()]
     found: dict[str, Any] = dict(prices_of(plain) or {})
-    by_row = by_col = whole = None
+    by: dict[str, Any] = {}  # prices of rows, of cols, of cells
     if rows is not None and row_labels is None:
         row_labels = read_labels(rows)[0]
     if cols is not None and col_labels is None:
@@ -39,15 +39,13 @@ def quotes(
         if word in plain:
             continue
         if word.startswith("rows:"):
-            by_row = _column(rows, word, "--rows")
+            by["rows"] = _column(rows, word, "--rows")
         elif word.startswith("cols:"):
-            by_col = _column(cols, word, "--cols")
+            by["cols"] = _column(cols, word, "--cols")
         else:
             kind, numbers = _file(word, row_labels, col_labels)
-            by_row = numbers if kind == "rows" else by_row
-            by_col = numbers if kind == "cols" else by_col
-            whole = numbers if kind == "cells" else whole
-    entry = whole if whole is not None else _together(by_row, by_col, rule)
+            by[kind] = numbers
+    entry = by.get("cells") or _together(by.get("rows"), by.get("cols"), rule)
     if entry is not None:
         found["entry"] = entry
     return found or None

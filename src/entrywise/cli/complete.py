@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from entrywise.results import LowRank
 
 MOST = 1_000_000  # cells printed without --all
+COLUMNS = ("row", "col", "value", "low", "high")
 
 
 def complete(
@@ -103,19 +104,20 @@ def complete(
 
     if not 0 < level < 1:
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
-    if sum((all_cells, pairs is not None, top is not None, new is not None)) > 1:
+    said = (all_cells, pairs is not None, top is not None, new is not None)
+    if sum(said) > 1:
         raise ParameterError("give at most one of --all, --pairs, --top and --new")
     if top is not None and top < 1:
         raise ParameterError(f"--top must be 1 or more, got {top}")
+    params: dict[str, Any] = {} if rank is None else {"rank": rank}
+    params |= {"likelihood": likelihood, "bounds": bounds_of(bounds), "rng": seed}
     if Path(file).is_dir():
         refuse_for_folders(
             {"--all": all_cells, "--top": top, "--new": new, "--row-features": row_features}
             | {"--col-features": col_features, "--noise": noise}
             | {"--row": row, "--col": col, "--value": value}
         )
-        chosen: dict[str, Any] = {} if rank is None else {"rank": rank}
-        chosen |= {"likelihood": likelihood, "bounds": bounds_of(bounds), "rng": seed}
-        _complete_blocks(file, engine, method, chosen, pairs, save, level, quiet, format)
+        _complete_blocks(file, engine, method, params, pairs, save, level, quiet, format)
         return
     if engine is not None:
         raise ParameterError("--engine works on a folder of blocks; write one with entrywise.scale")
@@ -129,43 +131,31 @@ def complete(
     reading = read_entries(file, duplicates=duplicates, **how)  # type: ignore[arg-type]
     seen = reading.observations
     unknown = seen.shape[0] * seen.shape[1] - len(seen)
-    if unknown > MOST and not all_cells and pairs is None and top is None and new is None:
+    if unknown > MOST and not any(said):
         raise ParameterError(
             f"{unknown} cells are unknown; say which: --top K, --pairs FILE, or --all for every one"
         )
     asked = None if pairs is None else _pairs(pairs, seen)
     rows_to_come = None if new is None else read_entries(new, **how).observations
-    params: dict[str, Any] = {} if rank is None else {"rank": rank}
-    params |= {"likelihood": likelihood, "bounds": bounds_of(bounds)}
-    for name, path in (("row_features", row_features), ("col_features", col_features)):
-        if path is not None:
-            params[name] = read_features(path)
+    features = {"row_features": row_features, "col_features": col_features}
+    params |= {name: read_features(path) for name, path in features.items() if path is not None}
     with _progress(len(seen), quiet) as tick:
-        found = fit(seen, method, rng=seed, progress=tick, **params)
-    if save is not None:
-        found.save(save)
-    if not quiet:
-        say(f"{file}: {reading.words}")
-        _tell(found)
+        found = fit(seen, method, progress=tick, **params)
+    _keep(found, save, quiet, f"{file}: {reading.words}")
     if found.shape != seen.shape:  # features named more lines
         seen = replace(
             seen, shape=found.shape, row_labels=found.row_labels, col_labels=found.col_labels
         )
-    row_names = _names(seen.row_labels, seen.shape[0])
-    col_names = _names(seen.col_labels, seen.shape[1])
     if rows_to_come is not None:
-        fresh = found.fold_in(rows_to_come)
-        row_names = _names(rows_to_come.row_labels, fresh.shape[0])
-        cells: Iterator[tuple[Any, Any]] = _unknown(_on_axis(rows_to_come, seen))
-        found = fresh
+        cells = _unknown(_on_axis(rows_to_come, seen))
+        found = found.fold_in(rows_to_come)
     elif asked is not None:
         cells = iter([asked])
     elif top is not None:
         cells = _best(found, seen, top)
     else:
         cells = _unknown(seen)
-    lines = _lines(found, cells, level, (row_names, col_names), format)
-    emit(("row", "col", "value", "low", "high"), lines, format)
+    emit(COLUMNS, _lines(found, cells, level, format), format)
 
 
 def _complete_blocks(
@@ -192,15 +182,18 @@ def _complete_blocks(
     asked = None if pairs is None else _pairs(pairs, blocks)
     with engine_at(address) as engine, _progress(len(blocks), quiet) as tick:
         found = fit(blocks, method, engine=engine, progress=tick, **params)
+    _keep(found, save, quiet, f"{folder}: {len(blocks)} entries in blocks")
+    if asked is not None:
+        emit(COLUMNS, _lines(found, iter([asked]), level, format), format)
+
+
+def _keep(found: LowRank, save: Path | None, quiet: bool, words: str) -> None:
+    """Keep the completed matrix where one says so, and say what was done."""
     if save is not None:
         found.save(save)
     if not quiet:
-        say(f"{folder}: {len(blocks)} entries in blocks")
+        say(words)
         _tell(found)
-    if asked is not None:
-        names = (_names(found.row_labels, found.shape[0]), _names(found.col_labels, found.shape[1]))
-        lines = _lines(found, iter([asked]), level, names, format)
-        emit(("row", "col", "value", "low", "high"), lines, format)
 
 
 def _number(noise: str | None) -> str | float | None:
@@ -303,10 +296,12 @@ def _lines(
     found: LowRank,
     cells: Iterator[tuple[Any, Any]],
     level: float,
-    names: tuple[Sequence[Any], Sequence[Any]],
     format: Format,
 ) -> Iterator[tuple[Any, ...]]:
     import numpy as np
+
+    row_names = _names(found.row_labels, found.shape[0])
+    col_names = _names(found.col_labels, found.shape[1])
 
     gap = "" if format is Format.table else None
     told = str(found.report.get("interval", ""))
@@ -325,8 +320,8 @@ def _lines(
             for t in range(len(a)):
                 numbers = (value[t], low[t], high[t]) if known[t] else (np.nan,) * 3
                 yield (
-                    names[0][a[t]],
-                    names[1][b[t]],
+                    row_names[a[t]],
+                    col_names[b[t]],
                     *(gap if np.isnan(x) else float(x) for x in numbers),
                 )
 
@@ -334,27 +329,14 @@ def _lines(
 def _tell(found: LowRank) -> None:
     """Say what was done and how good it is."""
     r = found.report
-    plural = "s" if r["components"] != 1 else ""
-    say(f"  {100 * r['share']:.3g} % are known, in {r['components']} connected component{plural}")
-    if r["components"] > 1:
-        if "connect" in r:
-            say(f"  cells between components are not determined and left empty; {r['to_connect']} more would link them, "
-                f"the first at row {r['connect'][0][0]}, column {r['connect'][0][1]}" if r["connect"] else
-                "  cells between components are not determined and left empty")  # fmt: skip
-        else:
-            say("  entries between components rest on the priors alone")
-    if r["empty_rows"] or r["empty_cols"]:
-        told = found.row_features is not None or found.col_features is not None
-        fate = "what features do not tell is left empty" if told else "their cells are left empty"
-        say(f"  nothing is known of {r['empty_rows']} rows and {r['empty_cols']} columns: {fate}")
+    _tell_gaps(found)
     say(f"  {r['method']}, rank {found.rank}: {'; '.join(r['reasons'])}")
-    parts = []
-    if r.get("noise") is not None:
-        parts.append(f"noise {r['noise']:.4g}")
-    if r.get("held_out_rmse") is not None:
-        parts.append(f"held-out error {r['held_out_rmse']:.4g}")
-    if r.get("bias_rmse") is not None:
-        parts.append(f"with biases alone {r['bias_rmse']:.4g}")
+    sizes = {
+        "noise": "noise",
+        "held_out_rmse": "held-out error",
+        "bias_rmse": "with biases alone",
+    }
+    parts = [f"{words} {r[key]:.4g}" for key, words in sizes.items() if r.get(key) is not None]
     if parts:
         say("  " + ", ".join(parts))
     if r.get("interval"):
@@ -365,6 +347,25 @@ def _tell(found: LowRank) -> None:
         say(f"  answers lie in {found.bounds[0]:g}..{found.bounds[1]:g}: no interval leaves it")
     for hint in r["hints"]:
         say(f"  note: {hint}")
+
+
+def _tell_gaps(found: LowRank) -> None:
+    """Say what cannot be told from what is known."""
+    r = found.report
+    plural = "s" if r["components"] != 1 else ""
+    say(f"  {100 * r['share']:.3g} % are known, in {r['components']} connected component{plural}")
+    if r["components"] > 1 and "connect" not in r:
+        say("  entries between components rest on the priors alone")
+    elif r["components"] > 1:
+        words = "  cells between components are not determined and left empty"
+        if r["connect"]:
+            (i, j), *_ = r["connect"]
+            words += f"; {r['to_connect']} more would link them, the first at row {i}, column {j}"
+        say(words)
+    if r["empty_rows"] or r["empty_cols"]:
+        told = found.row_features is not None or found.col_features is not None
+        fate = "what features do not tell is left empty" if told else "their cells are left empty"
+        say(f"  nothing is known of {r['empty_rows']} rows and {r['empty_cols']} columns: {fate}")
 
 
 @contextmanager

@@ -12,6 +12,16 @@ from entrywise.cli._shared import Format, FormatOption, emit, say
 if TYPE_CHECKING:
     from entrywise.apply.crowd import Consensus
 
+Classes = Annotated[
+    str | None, typer.Option(help="All classes, separated by commas, if some never occur.")
+]
+Repeats = Annotated[
+    str, typer.Option(help="A worker who answered an item twice: refuse, first, last or keep.")
+]
+ItemColumn = Annotated[str | None, typer.Option(help="Column of FILE that names the item.")]
+WorkerColumn = Annotated[str | None, typer.Option(help="Column of FILE that names the worker.")]
+LabelColumn = Annotated[str | None, typer.Option(help="Column of FILE that holds the label.")]
+
 
 def crowd(
     file: Annotated[
@@ -39,17 +49,11 @@ def crowd(
     ] = 0.95,
     model: Annotated[str, typer.Option(help="auto, vote, one-coin or dawid-skene.")] = "auto",
     shares: Annotated[str, typer.Option(help="Class shares: auto, equal or free.")] = "auto",
-    classes: Annotated[
-        str | None, typer.Option(help="All classes, separated by commas, if some never occur.")
-    ] = None,
-    repeats: Annotated[
-        str, typer.Option(help="A worker who answered an item twice: refuse, first, last or keep.")
-    ] = "refuse",
-    item: Annotated[str | None, typer.Option(help="Column of FILE that names the item.")] = None,
-    worker: Annotated[
-        str | None, typer.Option(help="Column of FILE that names the worker.")
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="Column of FILE that holds the label.")] = None,
+    classes: Classes = None,
+    repeats: Repeats = "refuse",
+    item: ItemColumn = None,
+    worker: WorkerColumn = None,
+    label: LabelColumn = None,
     save: Annotated[Path | None, typer.Option(help="Keep everything found here (npz).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
     format: FormatOption = Format.csv,

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from entrywise.cli._shared import Format, emit
-from entrywise.cli.crowd import answered, gold_of
+from entrywise.cli.crowd import (
+    Classes,
+    ItemColumn,
+    LabelColumn,
+    Repeats,
+    WorkerColumn,
+    answered,
+    gold_of,
+)
 
 
 class LabelFormat(enum.StrEnum):
@@ -40,17 +48,11 @@ def crowd_next(
     gold: Annotated[
         str | None, typer.Option(help="True labels of some items: a table with item, truth.")
     ] = None,
-    classes: Annotated[
-        str | None, typer.Option(help="All classes, separated by commas, if some never occur.")
-    ] = None,
-    repeats: Annotated[
-        str, typer.Option(help="A worker who answered an item twice: refuse, first, last or keep.")
-    ] = "refuse",
-    item: Annotated[str | None, typer.Option(help="Column of FILE that names the item.")] = None,
-    worker: Annotated[
-        str | None, typer.Option(help="Column of FILE that names the worker.")
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="Column of FILE that holds the label.")] = None,
+    classes: Classes = None,
+    repeats: Repeats = "refuse",
+    item: ItemColumn = None,
+    worker: WorkerColumn = None,
+    label: LabelColumn = None,
     format: Annotated[
         LabelFormat,
         typer.Option(

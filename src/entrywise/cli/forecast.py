@@ -42,8 +42,8 @@ def forecast(
     Example: entrywise forecast noisy-cur --shape 80x60 --price column=16,entry=1 --noise column=.22,entry=.1 --budget 720
     """
     from entrywise.active.two_cost.forecast import forecast as foretell
+    from entrywise.formats import read
     from entrywise.queries import Prices
-    from entrywise.tables import read
 
     prices = Prices(**{"entry": None, **numbers(price, "price")})
     noises = numbers(noise, "noise")

@@ -83,10 +83,7 @@ def kernel(
     from entrywise.play import play
     from entrywise.tables import read_points
 
-    if embed not in (None, "tsne", "pca"):
-        raise ParameterError(f"--embed must be tsne or pca, got {embed!r}")
-    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
+    _refuse_map(embed, plot)
     if rank is None and max_error is None and budget is None:
         raise ParameterError(
             "one of --rank, --max-error and --budget must say when to stop; give one"
@@ -99,54 +96,44 @@ def kernel(
             )
         oracle: KernelOracle | MatrixOracle = MatrixOracle(X)
     else:
-        given = {
-            k: v
-            for k, v in (("gamma", gamma), ("degree", degree), ("coef0", coef0))
-            if v is not None
-        }
         if name == "rbf" and gamma is None:
-            given["gamma"] = 1.0 / median_square(X, seed)
-        oracle = KernelOracle(X, name, **given)
+            gamma = 1.0 / median_square(X, seed)
+        options = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        oracle = KernelOracle(X, name, **{k: v for k, v in options.items() if v is not None})
     n = len(X)
     if rank is not None and rank > n:
         raise ParameterError(f"--rank must be in 0..{n}, the number of points, got {rank}")
     plan = adaptive_nystrom(n, rank=rank, max_error=max_error, order=order, verify=verify, rng=seed)
     found = play(plan, oracle, budget=budget, progress=True)
-    target = out or Path(f"{'points' if file == '-' else file}.factor.npz")
+    stem = "points" if file == "-" else file
+    target = out or Path(f"{stem}.factor.npz")
     found.save(target)
-    share = found.cost / (n * (n + 1) / 2)
-    columns = (
-        "points",
-        "columns",
-        "entries",
-        "share",
-        "max_error",
-        "trace_error",
-        "status",
-        "factor",
-    )
-    row = (
-        n,
-        found.rank,
-        int(found.cost),
-        share,
-        *(c.value for c in found.certificates[:2]),
-        found.status,
-        str(target),
-    )
-    emit(columns, [row], format, title="Kernel completed")
+    row = {
+        "points": n,
+        "columns": found.rank,
+        "entries": int(found.cost),
+        "share": found.cost / (n * (n + 1) / 2),
+        "max_error": found.certificates[0].value,
+        "trace_error": found.certificates[1].value,
+        "status": found.status,
+        "factor": str(target),
+    }
+    emit(tuple(row), [tuple(row.values())], format, title="Kernel completed")
     for certificate in (found.certificates[0], *found.certificates[2:]):
         say(str(certificate))
     if embed is not None or plot is not None:
         radial = name in ("rbf", "laplacian")
-        draw(
-            found,
-            embed or "pca",
-            Path(f"{'points' if file == '-' else file}.map.csv"),
-            plot,
-            seed,
-            radial,
-        )
+        draw(found, embed or "pca", Path(f"{stem}.map.csv"), plot, seed, radial)
+
+
+def _refuse_map(embed: str | None, plot: Path | None) -> None:
+    """Refuse a map that cannot be drawn before anything is worked out."""
+    from entrywise.exceptions import ParameterError
+
+    if embed not in (None, "tsne", "pca"):
+        raise ParameterError(f"--embed must be tsne or pca, got {embed!r}")
+    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ParameterError(f"--plot must end in .png, .svg or .pdf, got {plot.name!r}")
 
 
 def draw(

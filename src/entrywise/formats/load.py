@@ -25,8 +25,7 @@ from entrywise.formats.cells import Annotations, ScoredCells, same_content
 from entrywise.formats.source import FileFormat, Held, Source, Wanted
 from entrywise.layouts import Labels, Layout
 from entrywise.observations import Duplicates, Observations
-from entrywise.tables import boundary
-from entrywise.tables import read as read_tables
+from entrywise.tables import boundary, read_entries
 from entrywise.tables.table import Header
 
 TABLE = FileFormat(
@@ -186,38 +185,55 @@ def read(
     Parameters
     ----------
     path : path
-        Text with commas, tabs, semicolons or bars, ``.parquet``, ``.xlsx``, ``.npy``, ``.npz``, any of them with ``.gz``; ``-``
-        is text on stdin. Or samples of lm-eval, Inspect, HELM, AlpacaEval or Every Eval Ever, a file or a folder.
+        Text with commas, tabs, semicolons or bars (``.csv``, ``.tsv``, ``.txt``), ``.parquet``, ``.xlsx`` (with the
+        extra ``excel``), ``.npy`` (a dense array, NaN unknown), or ``.npz``: a scipy sparse matrix (explicit zeros
+        are known), arrays ``rows``, ``cols``, ``values`` (and ``shape``, ``noise``), or one dense array. Any may end
+        in ``.gz``; ``-`` is text on stdin. Or samples of lm-eval, Inspect, HELM, AlpacaEval or Every Eval Ever, a file or a folder.
     format : str
-        ``auto`` takes tables and arrays as :func:`entrywise.tables.read` does, and tells the others by their content.
+        ``auto`` takes tables and arrays by the ending of their name, and tells the others by their content.
     metric, model : str, optional
         Which score, and what the row is called, where a log does not say; see :func:`entrywise.formats.load`.
-    row, col, value, noise, layout, labels, header : optional
-        How a table is understood; see :func:`entrywise.tables.read`.
+    row, col, value : str, optional
+        Columns of a long table; else those called so (or user, item, rating and the like), else the first three.
+    noise : str or float, optional
+        Column with the standard deviation of each value, or one number for all.
+    layout : {"auto", "long", "wide"}
+        ``long``: one entry a line. ``wide``: one row a line, gaps (empty, NA, NaN, ?) unknown. ``auto`` takes a table
+        as long only where its columns say so: by their names, or as two columns of text or of whole numbers that
+        repeat, and one of numbers.
+    labels : {"auto", "first", "none"}
+        Whether the first column of a wide table holds labels. ``auto``: unique text does; unique whole numbers do
+        under a name of their own beside columns of numbers.
+    header : {"auto", "yes", "no"}
+        Whether the first line of text names the columns.
     duplicates : {"refuse", "first", "last", "mean", "keep"}
         What to do when an entry is listed twice, as epochs of a sample are.
+
+    Raises
+    ------
+    DataError
+        Naming file, line and column; or, where two readings are possible, both options.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "a.csv").write_text("user,film,rating\\n007,Alien,4\\n7,Alien,5\\n")
-    >>> read(folder / "a.csv").shape
-    (2, 1)
+    >>> seen = read(folder / "a.csv")
+    >>> seen.row_labels, seen.shape
+    (('007', '7'), (2, 1))
     """
     is_table = not os.path.isdir(path) and (Source(path).is_table or not _is_json(path))
     if format == "table" or (format == "auto" and is_table):
-        return read_tables(
+        return read_entries(
             path,
-            row=row,
-            col=col,
-            value=value,
+            names=(row, col, value),
             noise=noise,
             layout=layout,
             labels=labels,
             header=header,
             duplicates=duplicates,
-        )
+        ).observations
     held = load(path, format, metric=metric, model=model)
     if isinstance(held, ScoredCells):
         return held.observations(duplicates)

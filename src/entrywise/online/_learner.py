@@ -315,6 +315,14 @@ def indices(rows: ArrayLike, cols: ArrayLike) -> tuple[Indices, Indices]:
     return np.ascontiguousarray(i), np.ascontiguousarray(j)
 
 
+def two_sizes(shape: tuple[int, int], largest: int) -> tuple[int, int]:
+    """Return a shape as two numbers; refuse one of more than `largest` rows and columns together."""
+    if len(shape) != 2 or min(shape) < 1 or sum(shape) > largest:
+        raise ParameterError(f"shape must be two sizes, at most {largest} together, got {shape}")
+    m, n = shape
+    return int(m), int(n)
+
+
 def positive(
     value: float, name: str, low: float = 0.0, high: float = np.inf, closed: bool = False
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from entrywise.exceptions import ParameterError
-from entrywise.online._learner import Learner, Replayed, positive
+from entrywise.online._learner import Learner, Replayed, positive, two_sizes
 from entrywise.types import Array
 
 LARGEST = 2000  # rows and columns together: an eigendecomposition of this side takes seconds
@@ -96,12 +96,7 @@ class HazanKaleShalevShwartz(Learner):
     max_norm: float = 2.0
 
     def _refuse(self) -> None:
-        shape = tuple(int(k) for k in self.shape)
-        if len(shape) != 2 or min(shape) < 1 or sum(shape) > LARGEST:
-            raise ParameterError(
-                f"shape must be two sizes, at most {LARGEST} together, got {self.shape}"
-            )
-        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "shape", two_sizes(self.shape, LARGEST))
         positive(self.rate, "rate")
         positive(self.max_norm, "max_norm")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from entrywise.exceptions import ParameterError
-from entrywise.online._learner import Learner, Replayed, positive
+from entrywise.online._learner import Learner, Replayed, positive, two_sizes
 from entrywise.types import Array
 
 LARGEST = (
@@ -97,12 +97,7 @@ class RandomizedRounding(Learner):
     seed: int = 0
 
     def _refuse(self) -> None:
-        shape = tuple(int(k) for k in self.shape)
-        if len(shape) != 2 or min(shape) < 1 or sum(shape) > LARGEST:
-            raise ParameterError(
-                f"shape must be two sizes, at most {LARGEST} together, got {self.shape}"
-            )
-        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "shape", two_sizes(self.shape, LARGEST))
         if self.trace_norm is not None:
             positive(self.trace_norm, "trace_norm")
         if self.playouts < 1:

@@ -8,7 +8,7 @@ ones are not. Components are added as long as the residuals hold more than chanc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -122,9 +122,9 @@ def low_rank(
     >>> found.rank, round(float(np.sqrt(found.noise_variance)), 2)
     (2, 0.1)
     """
-    m, n = observations.shape
     draws = generator(rng)
-    _check(observations, rank, max_rank, start, max_sweeps, tol)
+    limits = Limits(max_rank, max_sweeps, tol, progress)
+    _check(observations, rank, limits, start)
     if start is not None:
         draws = np.random.default_rng(draws.integers(2**63))
     if likelihood == "counts":
@@ -136,31 +136,19 @@ def low_rank(
     if likelihood == "binary":
         values = two_values(observations.values)
         fit, offset, scale = _prepare_binary(observations, values)
-        max_sweeps *= LONGER
+        limits = replace(limits, max_sweeps=LONGER * max_sweeps)
     else:
         fit, offset, scale = _prepare(observations, start)
         fit.exact = exact
     if row_weights is not None:
-        fit.rows.times = _weights(row_weights, m)
+        fit.rows.times = _weights(row_weights, observations.shape[0])
     coded = (
         _described(row_features, observations.row_labels, fit.rows, "row"),
         _described(col_features, observations.col_labels, fit.cols, "column"),
     )
     fit.exact = fit.exact and coded == (None, None)
-    wanted = rank
-    if rank is None and start is not None:
-        wanted = start.rank
-    with one_blas_thread():
-        strengths, sweeps = ascend(
-            fit,
-            wanted,
-            started=start is not None,
-            most=min(m, n, max_rank),
-            rng=draws,
-            tol=tol,
-            max_sweeps=max_sweeps,
-            progress=None if progress is None else lambda k, t: progress(k, scale * t),
-        )
+    wanted = start.rank if rank is None and start is not None else rank
+    strengths, sweeps = ascend(fit, wanted, limits, draws, scale, started=start is not None)
     found = _result(fit, observations, offset, scale, strengths, sweeps)
     found = replace(found, row_features=coded[0], col_features=coded[1])
     if likelihood == "counts":
@@ -188,12 +176,8 @@ def low_rank_of_blocks(
     values are centred and scaled once, before any are held out; the signs of chance are hashed from rows and columns; and
     lines enter each other's equations by their average covariance. Covariances of the result may be mapped from files.
     """
-    m, n = blocks.shape
-    if rank is not None and not 0 <= rank <= min(m, n):
-        raise ParameterError(
-            f"rank of low_rank must be in 0..{min(m, n)} for a {m} x {n} matrix, got {rank}"
-        )
-    _check_limits(max_rank, max_sweeps, tol)
+    limits = Limits(max_rank, max_sweeps, tol, progress)
+    limits.check(blocks.shape, rank)
     draws = generator(rng)
     params = {
         "rank": rank,
@@ -209,17 +193,7 @@ def low_rank_of_blocks(
     scale = blocks.scale
     if start is not None:
         _start_blocks(fit, start, scale)
-    with one_blas_thread():
-        strengths, sweeps = ascend(
-            fit,
-            rank,
-            started=start is not None,
-            most=min(m, n, max_rank),
-            rng=draws,
-            tol=tol,
-            max_sweeps=max_sweeps,
-            progress=None if progress is None else lambda k, t: progress(k, scale * t),
-        )
+    strengths, sweeps = ascend(fit, rank, limits, draws, scale, started=start is not None)
     return _result(fit, blocks, blocks.offset, scale, strengths, sweeps)
 
 
@@ -240,44 +214,68 @@ def _start_blocks(fit: BlockBayes, start: LowRank, scale: float) -> None:
     fit.sleep()
 
 
+@dataclass(frozen=True)
+class Limits:
+    """How far a fit may go: components, sweeps, the change below which it ends; and who is told of each sweep."""
+
+    max_rank: int
+    max_sweeps: int
+    tol: float
+    progress: Callable[[int, float], None] | None = None
+
+    def check(self, shape: tuple[int, int], rank: int | None) -> None:
+        """Refuse limits that are none, and a rank that a matrix of this shape cannot have."""
+        m, n = shape
+        if rank is not None and not 0 <= rank <= min(m, n):
+            raise ParameterError(
+                f"rank of low_rank must be in 0..{min(m, n)} for a {m} x {n} matrix, got {rank}"
+            )
+        if self.max_rank < 0 or self.max_sweeps < 1 or not self.tol >= 0:
+            raise ParameterError(
+                "max_rank must be 0 or more, max_sweeps 1 or more and tol 0 or more, "
+                f"got {self.max_rank}, {self.max_sweeps} and {self.tol}"
+            )
+
+
 def ascend(
     fit: EmpiricalBayes,
     wanted: int | None,
+    limits: Limits,
+    rng: np.random.Generator,
+    scale: float,
     *,
     started: bool,
-    most: int,
-    rng: np.random.Generator,
-    tol: float,
-    max_sweeps: int,
-    progress: Callable[[int, float], None] | None,
 ) -> tuple[Array, int]:
-    """Sweep, grow to `wanted` components (None: as many as stand out, up to `most`) and end; return their strengths.
+    """Sweep, grow to `wanted` components (None: as many as stand out) and end; return their strengths.
 
-    `fit` is at its start, or, when `started`, at an earlier fit. The second value is the number of sweeps made.
+    `fit` is at its start, or, when `started`, at an earlier fit; one of its units is `scale` of the data's. The second
+    value is the number of sweeps made.
     """
     done = 0
+    most = min(fit.rows.size, fit.cols.size, limits.max_rank)
 
     def sweep(count: int) -> None:
         nonlocal done
-        for _ in range(min(count, max_sweeps - done)):
+        for _ in range(min(count, limits.max_sweeps - done)):
             change = fit.sweep()
             done += 1
-            if progress is not None:
-                progress(done, float(np.sqrt(fit.t2)))
-            if change < tol:
+            if limits.progress is not None:
+                limits.progress(done, scale * float(np.sqrt(fit.t2)))
+            if change < limits.tol:
                 break
 
-    if not started:
-        sweep(2)  # biases first
-    if wanted is None:
-        _grow(fit, most, rng, lambda: sweep(GROWING_SWEEPS))
-    elif wanted > fit.rank and fit.known > 1:
-        fit.grow(*fit.spectrum(wanted - fit.rank, rng)[:2])
-    sweep(max_sweeps)
-    if wanted is None:
-        _prune(fit)
-    fit.sweep(keep=True)
-    return fit.balance(last=True), done + 1
+    with one_blas_thread():
+        if not started:
+            sweep(2)  # biases first
+        if wanted is None:
+            _grow(fit, most, rng, lambda: sweep(GROWING_SWEEPS))
+        elif wanted > fit.rank and fit.known > 1:
+            fit.grow(*fit.spectrum(wanted - fit.rank, rng)[:2])
+        sweep(limits.max_sweeps)
+        if wanted is None:
+            _prune(fit)
+        fit.sweep(keep=True)
+        return fit.balance(last=True), done + 1
 
 
 def _grow(
@@ -383,32 +381,13 @@ def _as_answers(found: LowRank, values: Array, exact: bool) -> LowRank:
     )
 
 
-def _check(
-    seen: Observations,
-    rank: int | None,
-    max_rank: int,
-    start: LowRank | None,
-    max_sweeps: int,
-    tol: float,
-) -> None:
-    m, n = seen.shape
-    if rank is not None and not 0 <= rank <= min(m, n):
-        raise ParameterError(
-            f"rank of low_rank must be in 0..{min(m, n)} for a {m} x {n} matrix, got {rank}"
-        )
-    _check_limits(max_rank, max_sweeps, tol)
+def _check(seen: Observations, rank: int | None, limits: Limits, start: LowRank | None) -> None:
+    limits.check(seen.shape, rank)
     if not len(seen):
         raise DataError("low_rank needs at least one known entry, got none")
     _ = seen.unit  # refuses what has no variance; anything else is standardised
     if start is not None:
         _check_start(start, seen.shape, rank)
-
-
-def _check_limits(max_rank: int, max_sweeps: int, tol: float) -> None:
-    if max_rank < 0 or max_sweeps < 1 or not tol >= 0:
-        raise ParameterError(
-            f"max_rank must be 0 or more, max_sweeps 1 or more and tol 0 or more, got {max_rank}, {max_sweeps} and {tol}"
-        )
 
 
 def _check_start(start: LowRank, shape: tuple[int, int], rank: int | None) -> None:

@@ -1,8 +1,7 @@
 """One reader for every table, label file and array that a command or a function takes.
 
 =====================  ============================================================================================
-``read(path)``         known entries, as :class:`~entrywise.Observations` (``ew.read`` reads the formats of the field too)
-``read_entries(path)`` the same, with one line that says how the file was understood
+``read_entries(path)`` known entries, and one line that says how the file was understood (``ew.read``: other formats, too)
 ``read_table(path)``   a :class:`Table`: names or none, columns of text, the line of every record
 ``read_labels(path)``  unique labels of a first column, and the table beside them (prices, groups, ...)
 ``read_features``      numbers and categories beside the labels of rows or columns
@@ -23,7 +22,6 @@ from entrywise.tables.comparisons import Comparisons, comparisons_of, read_compa
 from entrywise.tables.entries import (
     Reading,
     facts_of,
-    read,
     read_entries,
     read_points,
     sparse_of,
@@ -67,7 +65,6 @@ __all__ = [
     "is_gap",
     "listed",
     "number",
-    "read",
     "read_comparisons",
     "read_entries",
     "read_features",

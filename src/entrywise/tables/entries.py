@@ -50,68 +50,6 @@ class Reading:
         return f"read {m} x {n}, {len(self.observations):,} known: {self.rows} x {self.cols}"
 
 
-def read(
-    path: str | os.PathLike[str],
-    *,
-    row: str | None = None,
-    col: str | None = None,
-    value: str | None = None,
-    noise: str | float | None = None,
-    layout: Layout = "auto",
-    labels: Labels = "auto",
-    header: Header = "auto",
-    duplicates: Duplicates = "refuse",
-) -> Observations:
-    """Return the known entries in a file.
-
-    Parameters
-    ----------
-    path : path
-        Text with commas, tabs, semicolons or bars (``.csv``, ``.tsv``, ``.txt``), ``.parquet``, ``.xlsx`` (with the
-        extra ``excel``), ``.npy`` (a dense array, NaN unknown), or ``.npz``: a scipy sparse matrix (explicit zeros
-        are known), arrays ``rows``, ``cols``, ``values`` (and ``shape``, ``noise``), or one dense array. Any may end
-        in ``.gz``; ``-`` is text on stdin.
-    row, col, value : str, optional
-        Columns of a long table; else those called so (or user, item, rating and the like), else the first three.
-    noise : str or float, optional
-        Column with the standard deviation of each value, or one number for all.
-    layout : {"auto", "long", "wide"}
-        ``long``: one entry a line. ``wide``: one row a line, gaps (empty, NA, NaN, ?) unknown. ``auto`` takes a table
-        as long only where its columns say so: by their names, or as two columns of text or of whole numbers that
-        repeat, and one of numbers.
-    labels : {"auto", "first", "none"}
-        Whether the first column of a wide table holds labels. ``auto``: unique text does; unique whole numbers do
-        under a name of their own beside columns of numbers.
-    header : {"auto", "yes", "no"}
-        Whether the first line of text names the columns.
-    duplicates : {"refuse", "first", "last", "mean", "keep"}
-        What to do when an entry is listed twice.
-
-    Raises
-    ------
-    DataError
-        Naming file, line and column; or, where two readings are possible, both options.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.csv").write_text("user,film,rating\\n007,Alien,4\\n7,Alien,5\\n")
-    >>> seen = read(folder / "a.csv")
-    >>> seen.row_labels, seen.shape
-    (('007', '7'), (2, 1))
-    """
-    return read_entries(
-        path,
-        names=(row, col, value),
-        noise=noise,
-        layout=layout,
-        labels=labels,
-        header=header,
-        duplicates=duplicates,
-    ).observations
-
-
 def read_entries(
     path: str | os.PathLike[str],
     *,
@@ -122,7 +60,7 @@ def read_entries(
     header: Header = "auto",
     duplicates: Duplicates = "refuse",
 ) -> Reading:
-    """Return the known entries in a file as :func:`read` does, and how it was understood."""
+    """Return the known entries in a table or an array as :func:`entrywise.read` does, and how it was understood."""
     _choice("layout", layout, ("auto", "long", "wide"))
     _choice("labels", labels, ("auto", "first", "none"))
     _choice("header", header, ("auto", "yes", "no"))
