@@ -8,7 +8,8 @@ import inspect
 import pytest
 
 from entrywise.exceptions import ParameterError
-from entrywise.methods import METHODS, MOVED, RENAMED, get, make_plan, renamed
+from entrywise.methods import METHODS, get, make_plan, renamed
+from entrywise.methods.renamed import MOVED, RENAMED
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{m.room} {m.name}")

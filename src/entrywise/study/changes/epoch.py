@@ -190,7 +190,7 @@ def _wait_again(connection: Connection, begun: Record, fact: Said, turn: int) ->
     columns = (q.batch, q.position, q.row, q.col, q.mode, q.unit, q.plate)
     query = sa.select(*columns).where(*_at(questions, begun, fact))
     entry = connection.execute(query).one()._asdict()
-    lease = {"step": -1, "leased_until": WITHDRAWN, "failed": False, "turn": turn}
+    lease: dict[str, Any] = {"step": -1, "leased_until": WITHDRAWN, "failed": False, "turn": turn}
     lease |= {"study": begun.id, "price": fact.price}
     lease |= {"holders": _holders(connection, _at(facts, begun, fact))}
     connection.execute(sa.insert(pending).values(**entry, **lease))
