@@ -139,10 +139,6 @@ def test_left_out_equals_the_posterior_without_that_answer():
     table = np.log(rng.dirichlet(np.ones(3), (len(answers.workers), 3)).transpose(0, 2, 1)).copy()
     prior, odds = np.log(np.array([0.2, 0.3, 0.5])), np.empty((len(answers), 3))
     jit.left_out(answers.start, answers.worker, answers.label, prior, table, False, odds)
-    for c in (2, 5):
-        assert jit.right_chance(answers.label[[c]], odds[[c]], 0.5)[0] == pytest.approx(
-            np.exp(0.5 * odds[c, answers.label[c]]) / np.exp(0.5 * odds[c]).sum()
-        )
     t = 7
     others = [
         s
@@ -156,37 +152,6 @@ def test_left_out_equals_the_posterior_without_that_answer():
 @given(st.floats(1e-3, 1e6))
 def test_digamma(x):
     assert jit._digamma(x) == pytest.approx(digamma(x), rel=1e-10, abs=1e-10)
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(st.floats(0.0, 1.0), max_size=60),
-    st.floats(1, 20),
-    st.floats(1, 20),
-    st.sampled_from([2, 5]),
-)
-def test_skill_moments_equal_fine_quadrature(right, a, b, k):
-    r, other = np.array(right), 1.0 / (k - 1)
-    x = np.linspace(1e-7, 1 - 1e-7, 40_001)
-    log = (a - 1) * np.log(x) + (b - 1) * np.log(1 - x)
-    with np.errstate(divide="ignore"):
-        log = log + np.log(r[:, None] * x + (1 - r[:, None]) * other * (1 - x)).sum(axis=0)
-    p = np.exp(log - log.max())
-    p /= p.sum()
-    mean, deviation = np.empty(1), np.empty(1)
-    jit.skill_moments(np.array([0, len(r)]), r, other, a, b, mean, deviation)
-    want = float(p @ x)
-    assert mean[0] == pytest.approx(want, abs=2e-3)
-    assert deviation[0] == pytest.approx(np.sqrt(p @ (x - want) ** 2), rel=0.03)
-
-
-def test_skill_moments_are_those_of_a_beta_law_when_the_truth_is_known():
-    for right in (0, 29, 58):  # at 29 of 58 the first guess is the mode itself
-        r, mean, deviation = np.r_[np.ones(right), np.zeros(58 - right)], np.empty(1), np.empty(1)
-        jit.skill_moments(np.array([0, 58]), r, 1.0, 20.0, 20.0, mean, deviation)
-        a, b = 20.0 + right, 78.0 - right
-        assert mean[0] == pytest.approx(a / (a + b), abs=1e-5)
-        assert deviation[0] == pytest.approx(np.sqrt(a * b / (a + b) ** 2 / (a + b + 1)), rel=1e-3)
 
 
 def test_agreement_counts_equal_the_double_loop():

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-NODES, WEIGHTS = (x for x in np.polynomial.legendre.leggauss(20))
-NODES = 0.5 + 0.5 * NODES  # on 0..1
-
 
 @njit(cache=True)
 def number(names: Any, size: int) -> Any:
@@ -361,21 +358,6 @@ def left_out(
 
 
 @njit(cache=True)
-def right_chance(label: Any, odds: Any, power: float) -> Any:
-    """Return how likely each answer is right by the tempered odds of :func:`left_out`."""
-    found = np.empty(len(label))
-    for t in range(len(label)):
-        total = 0.0
-        for c in range(odds.shape[1]):
-            chance = 1.0 if odds[t, c] == 0.0 else np.exp(power * odds[t, c])
-            total += chance
-            if c == label[t]:
-                found[t] = chance
-        found[t] /= total
-    return found
-
-
-@njit(cache=True)
 def predicted(odds: Any, said: Any, some: Any, power: float) -> Any:
     """Return the log chance of the answers `some` by the tempered odds of :func:`left_out`.
 
@@ -394,80 +376,3 @@ def predicted(odds: Any, said: Any, some: Any, power: float) -> Any:
             found += np.log(product)
             product = 1.0
     return found + np.log(product)
-
-
-@njit(cache=True)
-def _log_product(right: Any, other: float, s: float) -> Any:
-    """Return the log of prod [r s + (1 - r) o (1 - s)], sixteen factors a logarithm."""
-    value, product = 0.0, 1.0
-    for t in range(len(right)):
-        product *= right[t] * s + (1.0 - right[t]) * other * (1.0 - s)
-        if t & 15 == 15:
-            value += np.log(product)
-            product = 1.0
-    return value + np.log(product)
-
-
-@njit(cache=True)
-def _slope(right: Any, other: float, a: float, b: float, s: float) -> tuple[float, float]:
-    """First and second derivative of the log density of a skill, the second with its sign turned."""
-    slope = (a - 1.0) / s - (b - 1.0) / (1.0 - s)
-    curve = (a - 1.0) / s**2 + (b - 1.0) / (1.0 - s) ** 2
-    for t in range(len(right)):
-        wrong = (1.0 - right[t]) * other
-        d = (right[t] - wrong) / (right[t] * s + wrong * (1.0 - s))
-        slope += d
-        curve += d * d
-    return slope, curve
-
-
-@njit(cache=True)
-def skill_moments(
-    first: Any, right: Any, other: float, a: float, b: float, mean: Any, deviation: Any
-) -> None:
-    r"""Mean and standard deviation of each worker's skill s under
-
-    .. math:: s^{a-1} (1-s)^{b-1} \prod_t [r_t s + (1 - r_t) o (1 - s)],
-
-    ``right[first[w]:first[w + 1]]`` being how likely the answers of worker w are right by everyone else's, and
-    ``other`` = 1 / (k - 1). The log density is concave: safeguarded Newton steps find its mode, and a grid of six
-    deviations either way, Gauss and Legendre's, the moments.
-    """
-    points = len(NODES)
-    density = np.empty(points)
-    for w in range(len(first) - 1):
-        r = right[first[w] : first[w + 1]]
-        low, high = 1e-6, 1.0 - 1e-6
-        s = min(max((a + r.sum()) / (a + b + len(r)), 0.01), 0.99)
-        for _ in range(12):
-            slope, curve = _slope(r, other, a, b, s)
-            if slope > 0.0:
-                low = s
-            else:
-                high = s
-            step = slope / max(curve, 1e-12)
-            if abs(step) * np.sqrt(curve) < 1e-3:  # of a deviation
-                break
-            s = s + step if low < s + step < high else 0.5 * (low + high)
-        _, curve = _slope(r, other, a, b, s)
-        telling = a + b  # answers, each by how far the others' are certain of it
-        for t in range(len(r)):
-            telling += (2.0 * r[t] - 1.0) ** 2
-        reach = max(
-            6.0 / np.sqrt(max(curve, 36.0)), 2.0 / np.sqrt(telling)
-        )  # at a border the curve misleads
-        near, far = max(1e-9, s - reach), min(1.0 - 1e-9, s + reach)
-        for g in range(points):
-            x = near + (far - near) * NODES[g]
-            density[g] = (
-                (a - 1.0) * np.log(x) + (b - 1.0) * np.log(1.0 - x) + _log_product(r, other, x)
-            )
-        top, total, one, two = density.max(), 0.0, 0.0, 0.0
-        for g in range(points):
-            x = near + (far - near) * NODES[g] - s
-            e = WEIGHTS[g] * np.exp(density[g] - top)
-            total += e
-            one += e * x
-            two += e * x * x
-        mean[w] = s + one / total
-        deviation[w] = np.sqrt(max(two / total - (one / total) ** 2, 1e-18))

@@ -546,10 +546,6 @@ class Run:
             return self._log[number].batch, None
         return self.batch, self.open
 
-    def remember(self, mode: str, rows: Indices, cols: Indices, values: Array) -> None:
-        """Add answers that came from elsewhere to the memory of this run."""
-        self._memory.add(mode, rows, cols, values)
-
     def recall(self, history: History) -> None:
         """Add a table of answers to the memory of this run."""
         fill_memory(self._memory, history, failed=self.plan.tolerates_failed)
