@@ -99,6 +99,7 @@ copied("entrywise", inside)
 """
 
 
+@pytest.mark.slow
 def test_no_module_stands_before_the_function_of_its_name():
     """Whichever module is imported first, the public names of the rooms are functions and classes."""
     names = [name for name, _, _ in modules() if name != "entrywise"]
