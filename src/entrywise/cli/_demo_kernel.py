@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from entrywise.cli._shared import Format, emit, say
 
 if TYPE_CHECKING:
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
 
 def kernel_demo(columns: int, seed: int, out: Path, format: Format) -> None:
     """Complete the 1797 x 1797 kernel of scikit-learn's digits, with a certificate, beside random columns."""
-    import numpy as np
     from sklearn.datasets import load_digits
 
     from entrywise.active import adaptive_nystrom, literal_adaptive_nystrom
@@ -77,8 +78,6 @@ def kernel_demo(columns: int, seed: int, out: Path, format: Format) -> None:
 
 def _curve(factor: Array) -> tuple[Array, Array]:
     """Return (entries bought, certified largest error) after each column."""
-    import numpy as np
-
     n, k = factor.shape
     left = 1.0 - np.cumsum(factor**2, axis=1)  # the diagonal of an RBF kernel is one
     count = np.arange(1, k + 1)
@@ -89,8 +88,6 @@ def _draw(
     path: Path, by_class: Indices, pivots: Indices, curves: dict[str, tuple[Array, Array]]
 ) -> None:
     """Draw which entries were bought and how the error falls for each rule."""
-    import numpy as np
-
     from entrywise.reproduce.figures import new_figure, save_figure
 
     n = len(by_class)

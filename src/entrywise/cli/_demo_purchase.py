@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from entrywise.cli._shared import Format, emit, say
+from entrywise.exceptions import StoreError
 
 if TYPE_CHECKING:
     from entrywise.apply.leaderboard import Scores
@@ -81,7 +84,6 @@ class Trainer:
 
     def cell(self, i: int, j: int) -> float:
         """Return the accuracy of classifier i on task j."""
-        import numpy as np
         from sklearn.base import clone
 
         if (i, j) not in self.trained:
@@ -100,7 +102,6 @@ class Trainer:
         return self.trained[i, j]
 
     def __call__(self, batch: Batch) -> Array:
-        import numpy as np
 
         return np.array(
             [self.cell(int(i), int(j)) for i, j in zip(batch.rows, batch.cols, strict=True)]
@@ -108,15 +109,11 @@ class Trainer:
 
     def table(self, rows: Indices) -> Array:
         """Return some rows trained on every task, shape (len(rows), n)."""
-        import numpy as np
-
         columns = range(len(self.tasks))
         return np.array([[self.cell(int(i), j) for j in columns] for i in rows])
 
     def quotes(self) -> Array:
         """Return the price of every cell in seconds: the median of three timed trainings of each classifier, (m, 1)."""
-        import numpy as np
-
         timed = []
         for i in range(len(self._made)):
             times = []
@@ -144,8 +141,6 @@ class Bill:
     @property
     def verdict(self) -> str:
         """What the ratios say, in a sentence: a win only where there is one."""
-        import numpy as np
-
         mean, spread = float(np.mean(self.ratios)), float(np.std(self.ratios, ddof=1))
         wins = sum(x < 1 for x in self.ratios)
         told = f"error {mean:.2f} +- {spread:.2f} of the naive one (better in {wins} of {len(self.ratios)})"
@@ -172,7 +167,6 @@ def purchase_demo(
 def _demo(
     budget: float, seed: int, database: Path, out: Path, format: Format, models: dict[str, Any]
 ) -> Bill:
-    import numpy as np
 
     from entrywise.apply.leaderboard import Bought, scores, verdict
 
@@ -215,8 +209,6 @@ def _demo(
 
 def _new_ones(m: int, seed: int) -> Indices:
     """Return which of m rows are new."""
-    import numpy as np
-
     return np.sort(np.random.default_rng([seed, 1]).permutation(m)[: max(1, round(NEW * m))])
 
 
@@ -265,8 +257,6 @@ def _bill(
     board: Scores, bought: Any, whole: Array, new: Indices, trainer: Trainer, share: float
 ) -> Bill:
     """Compare with the truth; then again with other classifiers as the new ones, which costs nothing any more."""
-    import numpy as np
-
     truth = whole.mean(axis=1)
     mine = ~bought.known
     where = zip(bought.rows[mine].tolist(), bought.cols[mine].tolist(), strict=True)
@@ -289,8 +279,6 @@ def _bill(
 
 def _once_more(whole: Array, share: float, seed: int) -> tuple[float, float]:
     """Return error over the naive one, and coverage, of one purchase with other new rows."""
-    import numpy as np
-
     from entrywise.active import row_scores
     from entrywise.apply.leaderboard import Bought, scores
     from entrywise.observations import Observations
@@ -314,8 +302,6 @@ def _once_more(whole: Array, share: float, seed: int) -> tuple[float, float]:
 
 def _naive(rows: Array, share: float) -> float:
     """Return the exact error of raw means over as many random tasks."""
-    import numpy as np
-
     from entrywise.apply.leaderboard.rehearsal import naive_error
 
     return naive_error(rows, np.ones(rows.shape, bool), share)
@@ -325,9 +311,6 @@ def _study(
     database: Path, trainer: Trainer, past: Array, old: Indices, share: float, seed: int
 ) -> Any:
     """Return the unfinished study of an earlier, interrupted demo, or a new one."""
-    import numpy as np
-
-    from entrywise.exceptions import StoreError
     from entrywise.observations import Observations
     from entrywise.study import Study
 
@@ -396,7 +379,6 @@ def _work(study: Any, trainer: Trainer) -> None:
 def _draw(
     path: Path, bought: Any, board: Scores, names: list[str], whole: Array, new: Indices, bill: Bill
 ) -> None:
-    import numpy as np
 
     from entrywise import plot
     from entrywise.plot.style import quiet

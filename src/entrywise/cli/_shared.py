@@ -12,6 +12,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from entrywise.exceptions import EntrywiseError, ParameterError
+
 T = TypeVar("T")
 _TURNING = frozenset(
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -169,8 +171,6 @@ def run_command(call: Callable[[], T]) -> T:
     """
     import warnings
 
-    from entrywise.exceptions import EntrywiseError
-
     said = set()
 
     def warn(message: Warning | str, *where: object, **how: object) -> None:
@@ -228,7 +228,6 @@ def _say_usage(error: Any) -> None:
 
 def bounds_of(text: str | None) -> tuple[float, float] | None:
     """Return the ends of a range written as ``1,5``."""
-    from entrywise.exceptions import ParameterError
     from entrywise.tables import number
 
     if text is None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from entrywise.exceptions import DataError
 from entrywise.tables import Table, read_entries, read_features, read_labels, read_table
 
@@ -146,7 +148,6 @@ def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None) 
 
 
 def _renumbered(lines: Any) -> tuple[list[int], Any]:
-    import numpy as np
 
     numbers, codes = np.unique(lines, return_inverse=True)
     return numbers.tolist(), codes.astype(np.int64)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from entrywise.cli._shared import say
+from entrywise.exceptions import DataError, ParameterError
 
 if TYPE_CHECKING:
     from entrywise.study import Study
@@ -22,7 +23,6 @@ def ask_samples(
     lease: float,
 ) -> None:
     """Print the documents to run for one model, as lm-eval takes them with --samples."""
-    from entrywise.exceptions import ParameterError
     from entrywise.integrations import lm_eval
 
     if not rows or len(rows) != 1:
@@ -40,7 +40,6 @@ def tell_log(
     worker: str | None,
 ) -> None:
     """Tell a study the samples of a log that it asked for, and say what became of the others."""
-    from entrywise.exceptions import DataError
     from entrywise.formats import ScoredCells, load
     from entrywise.integrations.telling import tell_cells
 

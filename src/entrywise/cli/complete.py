@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from entrywise.cli._blocks import engine_at, refuse_for_folders
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
+from entrywise.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from entrywise.linalg.blocks import BlockEntries
@@ -99,7 +101,6 @@ def complete(
     Example: entrywise complete ratings.csv --level 0.9 > filled.csv
     """
     from entrywise.complete import complete as fit
-    from entrywise.exceptions import ParameterError
     from entrywise.tables import read_entries, read_features
 
     if not 0 < level < 1:
@@ -171,7 +172,6 @@ def _complete_blocks(
 ) -> None:
     """Complete a folder of blocks; print the cells asked for and keep the matrix where one says so."""
     from entrywise.complete import complete as fit
-    from entrywise.exceptions import ParameterError
     from entrywise.scale import Blocks
 
     if pairs is None and save is None:
@@ -212,8 +212,6 @@ def _names(labels: Sequence[str] | None, size: int) -> Sequence[Any]:
 
 def _pairs(path: str, seen: Observations | BlockEntries) -> tuple[Any, Any]:
     """Return the cells asked for in a file, by label or by number; a stranger is refused with its line."""
-    import numpy as np
-
     from entrywise.tables import read_table
 
     table = read_table(path, header="no")
@@ -264,8 +262,6 @@ def _on_axis(new: Observations, seen: Observations) -> Observations:
 
 def _unknown(seen: Observations) -> Iterator[tuple[Any, Any]]:
     """Yield the unknown cells, some rows at a time."""
-    import numpy as np
-
     m, n = seen.shape
     order = np.argsort(seen.rows, kind="stable")
     rows, cols = seen.rows[order], seen.cols[order]
@@ -281,8 +277,6 @@ def _unknown(seen: Observations) -> Iterator[tuple[Any, Any]]:
 
 def _best(found: LowRank, seen: Observations, k: int) -> Iterator[tuple[Any, Any]]:
     """Yield the k largest unknown cells of each row, largest first."""
-    import numpy as np
-
     n = seen.shape[1]
     for i, j in _unknown(seen):
         values = found.entries(i, j)
@@ -298,7 +292,6 @@ def _lines(
     level: float,
     format: Format,
 ) -> Iterator[tuple[Any, ...]]:
-    import numpy as np
 
     row_names = _names(found.row_labels, found.shape[0])
     col_names = _names(found.col_labels, found.shape[1])

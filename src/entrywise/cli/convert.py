@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from entrywise.cli._shared import say
+from entrywise.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from entrywise.formats import Held
@@ -53,7 +54,6 @@ def convert(
 
     Example: entrywise convert logs/ --metric exact_match --to csv | entrywise study tell lab.db board -
     """
-    from entrywise.exceptions import ParameterError
     from entrywise.formats import SECONDS, ScoredCells, load, priced, read_tariffs, written
     from entrywise.npz import write_whole
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.exceptions import DataError, ParameterError
 
 if TYPE_CHECKING:
     from entrywise.apply.crowd import Consensus
@@ -66,7 +68,6 @@ def crowd(
     Example: entrywise crowd labels.csv --truth gold.csv --workers
     """
     from entrywise.apply.crowd import consensus
-    from entrywise.exceptions import DataError, ParameterError
 
     if not 0 < level < 1:
         raise ParameterError(f"--level must be above 0 and below 1, got {level}")
@@ -117,7 +118,6 @@ def _gaps(row: Any) -> list[Any]:
 
 
 def _tell(found: Consensus, answers: int) -> None:
-    import numpy as np
 
     say(
         f"{len(found.items)} items, {len(found.workers)} workers, {answers} answers, {len(found.classes)} classes; "
@@ -177,7 +177,6 @@ def answered(
 
 def gold_of(path: str) -> dict[str, str]:
     """Return the true labels of the items in a file."""
-    from entrywise.exceptions import DataError
     from entrywise.tables import ITEM, TRUTH, read_long
 
     items, labels = read_long(path, (("item", ITEM), ("truth", TRUTH))).cells

@@ -17,6 +17,7 @@ from entrywise.cli.crowd import (
     answered,
     gold_of,
 )
+from entrywise.exceptions import DataError
 
 
 class LabelFormat(enum.StrEnum):
@@ -69,7 +70,6 @@ def crowd_next(
     Example: entrywise crowd next labels.csv --limit 20 --workers pool.csv
     """
     from entrywise.apply.crowd import next_labels
-    from entrywise.exceptions import DataError
 
     cells, _ = answered(file, item, worker, label)
     offered, prices = (None, None) if workers is None else _offered(workers)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from entrywise.cli._shared import Format, FormatOption
+from entrywise.exceptions import ParameterError
 
 
 def demo(
@@ -34,8 +35,6 @@ def demo(
 
     Example: entrywise demo --budget 0.2
     """
-    from entrywise.exceptions import ParameterError
-
     if which == "kernel":
         from entrywise.cli._demo_kernel import kernel_demo
 

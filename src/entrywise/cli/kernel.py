@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from entrywise.results import PSDFactor
@@ -78,7 +80,6 @@ def kernel(
     Example: entrywise kernel points.npy --rank 20 --embed tsne --plot map.png
     """
     from entrywise.active import adaptive_nystrom
-    from entrywise.exceptions import ParameterError
     from entrywise.oracles import KernelOracle, MatrixOracle
     from entrywise.play import play
     from entrywise.tables import read_points
@@ -128,8 +129,6 @@ def kernel(
 
 def _refuse_map(embed: str | None, plot: Path | None) -> None:
     """Refuse a map that cannot be drawn before anything is worked out."""
-    from entrywise.exceptions import ParameterError
-
     if embed not in (None, "tsne", "pca"):
         raise ParameterError(f"--embed must be tsne or pca, got {embed!r}")
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -164,7 +163,6 @@ def draw(
 
 def median_square(X: object, seed: int) -> float:
     """Return the median squared distance between points, from at most 1000 of them."""
-    import numpy as np
     from scipy.spatial.distance import pdist
 
     points = np.asarray(X, dtype=np.float64)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit
+from entrywise.exceptions import ParameterError
 
 
 def plain(words: str) -> str:
@@ -29,7 +30,6 @@ def methods(
 
     Example: entrywise methods active --format csv
     """
-    from entrywise.exceptions import ParameterError
     from entrywise.methods import METHODS
 
     rooms = ("passive", "active", "online")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, say
+from entrywise.exceptions import DataError, ParameterError
 
 if TYPE_CHECKING:
     from entrywise.cli._votes import Journal, Vote
@@ -64,7 +65,6 @@ def online(
     Example: entrywise online votes.jsonl --learner auto --journal votes.log > predictions.jsonl
     """
     from entrywise.cli import _votes
-    from entrywise.exceptions import ParameterError
 
     settings, names = _votes.settings_of(param or ()), _votes.labels_of(labels)
     if resume and journal is None:
@@ -101,8 +101,6 @@ class BadLines:
 
     def complain(self, words: str) -> None:
         """Say what is wrong; stop the stream where that has happened too often."""
-        from entrywise.exceptions import DataError
-
         self.count += 1
         if self.count > self.most:
             more = f", after {self.most} other bad lines; --skip leaves out more"
@@ -218,7 +216,6 @@ def _opened(path: str) -> Iterator[Iterable[bytes]]:
 def _model(learner: str, settings: dict[str, Any], snapshot: Path | None) -> BinaryStream:
     """Return the learner, from its snapshot where there is one; that must be of the same make."""
     from entrywise.estimators import BinaryStream
-    from entrywise.exceptions import ParameterError
 
     if snapshot is None or not snapshot.exists():
         return BinaryStream(learner, settings or None)

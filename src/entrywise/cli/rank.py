@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.exceptions import DataError, ParameterError
 
 if TYPE_CHECKING:
     from entrywise.apply.ranking import Ranking
@@ -57,7 +58,6 @@ def rank(
     Example: entrywise rank games.csv --winner better --loser worse
     """
     from entrywise.apply.ranking import rank as fit
-    from entrywise.exceptions import DataError, ParameterError
     from entrywise.tables import read_comparisons
 
     if not 0 < level < 1:
@@ -116,8 +116,6 @@ def _count(times: float) -> int | float:
 
 def spread_of(prior: str) -> float | str | None:
     """Return what --prior says: auto, none, or a number."""
-    from entrywise.exceptions import ParameterError
-
     if prior in ("auto", "none"):
         return "auto" if prior == "auto" else None
     try:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit
+from entrywise.exceptions import DataError, ParameterError
 
 
 def rank_next(
@@ -31,7 +32,6 @@ def rank_next(
     Example: entrywise rank next games.csv --limit 20 --goal 5
     """
     from entrywise.apply.ranking import next_pairs, rank
-    from entrywise.exceptions import DataError, ParameterError
     from entrywise.tables import read_comparisons
 
     if goal != "all" and not goal.isdigit():

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from entrywise.cli._shared import say
+from entrywise.exceptions import ParameterError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -35,8 +36,6 @@ def serve(
 
     Example: entrywise serve lab.db
     """
-    from entrywise.exceptions import ParameterError
-
     if (cert is None) != (key is None):
         raise ParameterError("--cert and --key belong together; give both")
     if host not in LOOPBACK and cert is None and not behind_proxy:

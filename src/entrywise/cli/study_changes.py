@@ -24,6 +24,7 @@ from entrywise.cli.study import (
     study,
     worries,
 )
+from entrywise.exceptions import ParameterError, TellError
 
 commands = study  # all of them, those of entrywise.cli.study included
 CHANGES = "When something changes"
@@ -35,7 +36,6 @@ Reason = Annotated[str | None, typer.Option(help="Why; the log keeps it.")]
 
 def _which(answer: str) -> Any:
     """Return an id as it is, and row,col as a pair."""
-    from entrywise.exceptions import TellError
     from entrywise.study.entries import parse_id
 
     try:
@@ -186,7 +186,6 @@ def change(
     """
     from entrywise.cli._options import params_of
     from entrywise.cli._study_prices import quotes
-    from entrywise.exceptions import ParameterError
 
     odd = next((word for word in set_ or () if not word.partition("=")[1]), None)
     if odd is not None:
@@ -355,8 +354,6 @@ def delete(
 
     Example: entrywise study delete lab.db kinase --yes
     """
-    from entrywise.exceptions import ParameterError
-
     found = opened(database, name, None)
     if not yes:
         raise ParameterError(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.exceptions import DataError, ParameterError
 
 if TYPE_CHECKING:
     from entrywise.results import Subspace
@@ -73,9 +75,6 @@ def subspace(
 
 
 def _refuse(X: Any, names: list[str], file: str, components: int) -> None:
-    import numpy as np
-
-    from entrywise.exceptions import ParameterError
 
     d = X.shape[1]
     if components >= d or components < 1:
@@ -96,10 +95,6 @@ def _refuse(X: Any, names: list[str], file: str, components: int) -> None:
 
 def _sizes(X: Any, names: list[str]) -> Any:
     """Return the standard deviation of each attribute, none of them 0."""
-    import numpy as np
-
-    from entrywise.exceptions import ParameterError
-
     if not isinstance(X, np.ndarray):
         raise ParameterError("--standardize takes a dense table; a sparse matrix is used as it is")
     size = np.nanstd(X, axis=0)
@@ -113,8 +108,6 @@ def _sizes(X: Any, names: list[str]) -> Any:
 
 def _print(found: Subspace, names: list[str], format: Format) -> None:
     """Print a line a component, with the attributes that weigh most."""
-    import numpy as np
-
     share = found.explained_variance_ratio
     rows = []
     for c, V in enumerate(found.components):
@@ -163,9 +156,6 @@ def read_samples(file: str, leave_out: list[str]) -> tuple[Any, list[str]]:
 
     Columns of text or dates, and ids under a usual name, cannot be attributes and are left out, which is said.
     """
-    import numpy as np
-
-    from entrywise.exceptions import DataError
     from entrywise.tables import ending, read_table
 
     if ending(file) in (".npy", ".npz"):
@@ -201,8 +191,6 @@ def is_ids(column: Column, table: Table) -> bool:
 
 def _refuse_infinite(table: Table, column: Column) -> None:
     """Refuse a column of numbers one of which is infinite, by its line."""
-    from entrywise.exceptions import DataError
-
     for k, cell in enumerate(column.cells):
         if cell.lower().lstrip("+-") in ("inf", "infinity"):
             raise DataError(
@@ -211,9 +199,7 @@ def _refuse_infinite(table: Table, column: Column) -> None:
 
 
 def _read_numpy(file: str) -> Any:
-    import numpy as np
 
-    from entrywise.exceptions import DataError
     from entrywise.tables import arrays_of, sparse_of
 
     found = arrays_of(file)
@@ -233,8 +219,6 @@ def _read_numpy(file: str) -> Any:
 
 def draw_spectrum(path: Path, found: Any) -> None:
     """Draw the spectrum, the components kept in colour."""
-    import numpy as np
-
     from entrywise.reproduce.figures import new_figure, save_figure
 
     figure, axes = new_figure()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from entrywise.methods.method import Method
+from entrywise.methods.method import Method, of_room
 from entrywise.queries import Prices
 
-METHODS: tuple[Method, ...] = (
+METHODS = of_room(
+    "active",
     Method(
         name="adaptive-nystrom",
         home="active.nystrom.adaptive:adaptive_nystrom",
-        room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 3.2, the least explained column first",
         guarantee=(
             "exact for rank r after n (r + 1) - r (r + 1) / 2 entries (Theorem 3.2, any order); "
@@ -22,7 +22,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="literal-adaptive-nystrom",
         home="active.nystrom.literal_adaptive:literal_adaptive_nystrom",
-        room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 3.2",
         guarantee="exact for rank r after n (r + 1) - r (r + 1) / 2 entries (Theorem 3.2)",
         assumes="a PSD matrix, exact answers",
@@ -32,7 +31,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="stochastic-nystrom",
         home="active.nystrom.stochastic:stochastic_nystrom",
-        room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 4.1, made to end",
         guarantee="none: spends its budget to the last answer",
         example={"n": 12, "rank": 2, "budget": 600, "rng": 0},
@@ -41,7 +39,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="literal-stochastic-nystrom",
         home="active.nystrom.literal_stochastic:literal_stochastic_nystrom",
-        room="active",
         paper="Bhargava, Ganti, Nowak 2017, Algorithm 4.1",
         guarantee=(
             "every entry within epsilon with probability 1 - delta (Theorem 4.3), at millions "
@@ -54,7 +51,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="noisy-cur",
         home="active.two_cost.noisy_cur:noisy_cur",
-        room="active",
         paper="Hu, Gittens, Magdon-Ismail 2021, with the split it leaves open",
         guarantee=(
             "none proved for the error; never above its budget; exact without noise from r "
@@ -73,7 +69,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="literal-noisy-cur",
         home="active.two_cost.literal:literal_noisy_cur",
-        room="active",
         paper="Hu, Gittens, Magdon-Ismail 2021, Algorithm 1",
         guarantee="its Theorem 1, vacuous at the budgets at which it is used: the baseline",
         assumes="beta-incoherent columns, dense entries, s >= 2 d log d rows",
@@ -89,7 +84,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="cur-plus",
         home="active.two_cost.cur_plus:cur_plus",
-        room="active",
         paper="Xu, Jin, Zhou 2015",
         guarantee="exact from O(r log r) columns and rows (the paper's main theorem): the baseline",
         assumes="no noise, incoherence, known rank",
@@ -106,7 +100,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="two-phase",
         home="active.two_cost.two_phase:two_phase",
-        room="active",
         paper="Chen, Bhojanapalli, Sanghavi, Ward 2014, Algorithm 1",
         guarantee=(
             "exact from O((m + n) r log^2 (m + n)) entries, coherent or not (the paper's main "
@@ -119,7 +112,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="split-nuclear-norm",
         home="active.two_cost.split_nuclear_norm:split_nuclear_norm",
-        room="active",
         paper="Hu, Gittens, Magdon-Ismail 2021, eq. (5)",
         guarantee="none: the baseline",
         example={
@@ -135,7 +127,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="best-pair",
         home="apply.pairs:best_pair",
-        room="active",
         paper="Bhargava, Ganti, Nowak 2017, Section 5",
         guarantee=(
             "an upper end for the loss of the pair it names (Clopper and Pearson, on answers "
@@ -148,7 +139,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="crowd",
         home="apply.crowd.crowd:crowd",
-        room="active",
         paper="Dawid, Skene 1979, with the labels that tell most next",
         guarantee="none proved: the expected share of wrong labels, tempered by how crowds err together",
         example={"shape": (30, 6), "budget": 100},
@@ -157,7 +147,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="sequential-halving",
         home="active.pairs.halving:sequential_halving",
-        room="active",
         paper="Karnin, Koren, Somekh 2013",
         guarantee=(
             "the smallest entry but for a chance that falls exponentially in the budget "
@@ -171,7 +160,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="uniform-pairs",
         home="active.pairs.uniform:uniform_pairs",
-        room="active",
         paper="Bhargava, Ganti, Nowak 2017, Section 6 (Naive)",
         guarantee="none: the baseline",
         example={"n": 12, "budget": 600, "rng": 0},
@@ -180,7 +168,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="successive-elimination",
         home="active.pairs.elimination:successive_elimination",
-        room="active",
         paper="Even-Dar, Mannor, Mansour 2006",
         guarantee=(
             "the smallest entry with probability 1 - delta when it ends before its budget "
@@ -193,7 +180,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="median-elimination",
         home="active.pairs.elimination:median_elimination",
-        room="active",
         paper="Even-Dar, Mannor, Mansour 2006",
         guarantee=(
             "a pair within epsilon of the best with probability 1 - delta (Theorem 10 of the "
@@ -206,7 +192,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="lil-ucb",
         home="active.pairs.lil_ucb:lil_ucb",
-        room="active",
         paper="Jamieson, Malloy, Nowak, Bubeck 2014",
         guarantee=(
             "none with its constants: the paper's analysis needs delta < log(1 + epsilon) / e = "
@@ -218,7 +203,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="subspace",
         home="active.subspaces.subspace:subspace",
-        room="active",
         paper="Neyman 1934; open question of Gonen et al. 2016, section 4",
         guarantee=(
             "none: within a few percent of uniform looking on flat laws, 4 to 40 times less "
@@ -230,7 +214,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="bandit-subspace",
         home="active.subspaces.bandit:bandit_subspace",
-        room="active",
         paper="Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2, with larger steps",
         guarantee="none: the baseline",
         example={"d": 10, "rank": 2, "samples": 120, "updates": 12, "rng": 0},
@@ -239,7 +222,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="literal-bandit-subspace",
         home="active.subspaces.literal_bandit:literal_bandit_subspace",
-        room="active",
         paper="Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 2",
         guarantee="expected excess sqrt(8 k^2 (d + r) log d / (r m)) (Theorem 7)",
         assumes="|x| <= 1, r even, m at least 2 d^4 r log(d) / (d + r)",
@@ -249,7 +231,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="rank-one",
         home="active.rank_one:rank_one",
-        room="active",
         paper="Hendrickx, Olshevsky, Saligrama 2020; the rule is ours",
         guarantee=(
             "everything determined after m + n - 1 entries (a spanning tree); then the entry of "
@@ -262,7 +243,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="most-informative",
         home="active.cells.most_informative:most_informative",
-        room="active",
         paper="greedy fall of posterior variance per price",
         guarantee=(
             "none on the error; with a blind reserve, intervals that stay valid although the "
@@ -275,7 +255,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="row-scores",
         home="active.cells.row_scores:row_scores",
-        room="active",
         paper="Neyman 1934, on common columns and an empirical-Bayes fit",
         guarantee=(
             "none: never above its budget; intervals of row means measured to cover on five boards"
@@ -286,7 +265,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="top-two",
         home="active.cells.top_two:top_two",
-        room="active",
         paper="Russo 2016, on row means",
         guarantee="none: names the best row with a posterior probability under its model",
         example={"shape": (14, 10), "budget": 90, "rng": 0},
@@ -295,7 +273,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="ucb-e",
         home="active.cells.ucb_e:ucb_e",
-        room="active",
         paper="Audibert, Bubeck, Munos 2010; Zhou et al. 2025",
         guarantee="none with its default exploration: the baseline for naming the best row",
         example={"shape": (14, 10), "budget": 60, "batch": 3, "rng": 0},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Room = Literal["passive", "active", "online"]
@@ -22,6 +22,7 @@ class Method:
     home : str
         ``module:function`` under entrywise.
     room : {"passive", "active", "online"}
+        Given by the table that the row stands in.
     paper, guarantee : str
         Where it comes from and what it promises, in a line, with the theorem that says so. "none" begins the line of a
         method without a proof.
@@ -36,12 +37,12 @@ class Method:
 
     name: str
     home: str
-    room: Room
     paper: str
     guarantee: str
     assumes: str = ""
     example: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
+    room: Room = "active"
 
     def load(self) -> Any:
         """Return the function or class."""
@@ -59,3 +60,8 @@ class Method:
     def summary(self) -> str:
         """First line of its docstring."""
         return (inspect.getdoc(self.load()) or "").split("\n")[0]
+
+
+def of_room(room: Room, *methods: Method) -> tuple[Method, ...]:
+    """Return the methods of a room, a row each."""
+    return tuple(replace(method, room=room) for method in methods)

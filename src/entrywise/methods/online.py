@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from entrywise.methods.method import Method
+from entrywise.methods.method import Method, of_room
 
-METHODS: tuple[Method, ...] = (
+METHODS = of_room(
+    "online",
     Method(
         name="auto",
         home="online.majority:auto",
-        room="online",
         paper="Littlestone, Warmuth 1994, over the learners below",
         guarantee=(
             "at most 2.41 times the mistakes of its best expert, plus 3.48 ln of their number "
@@ -20,7 +20,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="matrix-winnow",
         home="online.winnow:MatrixWinnow",
-        room="online",
         paper="Herbster, Pasteris, Pontil 2016, Algorithm 1",
         guarantee=(
             "at most 3.55 ((m + n) log(m + n) / gamma^2 + violations) mistakes at rate gamma "
@@ -33,7 +32,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="doubling",
         home="online.doubling:Doubling",
-        room="online",
         paper="Herbster, Pasteris, Pontil 2016, Corollary 3.2",
         guarantee="at most 12 times the bound of Matrix Winnow at the best rate (Corollary 3.2)",
         assumes="as Theorem 3.1",
@@ -42,7 +40,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="symmetric-winnow",
         home="online.symmetric:SymmetricWinnow",
-        room="online",
         paper="Hazan, Kale, Shalev-Shwartz 2012, without projection",
         guarantee="none: usually the fewest mistakes of a single learner, measured",
         problem="binary_trials",
@@ -50,7 +47,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="hazan",
         home="online.hazan:HazanKaleShalevShwartz",
-        room="online",
         paper="Hazan, Kale, Shalev-Shwartz 2012, Algorithm 1",
         guarantee=(
             "regret 2 sqrt(|U|_1 sqrt(m + n) log(m + n) T) in absolute loss (Corollary 7 of the "
@@ -63,7 +59,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="randomized-rounding",
         home="online.randomized_rounding:RandomizedRounding",
-        room="online",
         paper="Cesa-Bianchi, Shamir 2011",
         guarantee=(
             "regret |U|_1 E|signs| in absolute loss (their minimax analysis), of order |U|_1 "
@@ -79,7 +74,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="kernel-perceptron",
         home="online.kernel_perceptron:KernelPerceptron",
-        room="online",
         paper="Herbster, Pasteris, Pontil 2016, Section 4; Novikoff 1962",
         guarantee=(
             "at most U_i K^-1 U_i' max K_jj mistakes on row i (Novikoff; bounds.binary.novikoff)"
@@ -91,7 +85,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="row-column-majority",
         home="online.row_column:RowColumnMajority",
-        room="online",
         paper="folklore",
         guarantee="none: a baseline",
         problem="binary_trials",
@@ -99,7 +92,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="goldman-warmuth",
         home="online.goldman_warmuth:GoldmanWarmuth",
-        room="online",
         paper="Goldman, Warmuth 1993",
         guarantee=(
             "none for this rule: k n + m sqrt(3 n log2 k) is for weights that also rise where "
@@ -110,7 +102,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="online-factorization",
         home="online.factorization:OnlineFactorization",
-        room="online",
         paper="folklore: stochastic gradients",
         guarantee="none: a baseline",
         example={"rank": 2, "replay": 2},

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from entrywise.methods.method import Method
+from entrywise.methods.method import Method, of_room
 
-METHODS: tuple[Method, ...] = (
+METHODS = of_room(
+    "passive",
     Method(
         name="low-rank",
         home="passive.low_rank:low_rank",
-        room="passive",
         paper="Lim, Teh 2007, extended",
         guarantee=(
             "none proved; a posterior variance for every entry, and with intervals.conformal "
@@ -20,7 +20,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="soft-impute",
         home="passive.soft_impute:soft_impute",
-        room="passive",
         paper="Hastie, Mazumder, Lee, Zadeh 2015, Algorithm 3.1",
         guarantee="the minimiser of squared error plus nuclear norm (a convex problem)",
         assumes="a penalty above 0, sweeps until convergence",
@@ -30,7 +29,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="nuclear-norm",
         home="passive.nuclear_norm:nuclear_norm",
-        room="passive",
         paper="Candès, Plan 2010; Toh, Yun 2010",
         guarantee="the minimiser, to a duality gap that is computed and stated (convex duality)",
         assumes="none beyond finite answers",
@@ -40,7 +38,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="iterative-svd",
         home="passive.iterative_svd:iterative_svd",
-        room="passive",
         paper="Troyanskaya et al. 2001",
         guarantee="none: a fixed point of filling and truncating",
         example={"rank": 2},
@@ -49,7 +46,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="optspace",
         home="passive.optspace:optspace",
-        room="passive",
         paper="Keshavan, Montanari, Oh 2010",
         guarantee=(
             "exact from O(n r log n) entries (Theorem 1.2 of the paper, for its own trimming "
@@ -62,7 +58,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="alternating-least-squares",
         home="passive.alternating_least_squares:alternating_least_squares",
-        room="passive",
         paper="Zhou, Wilkinson, Schreiber, Pan 2008",
         guarantee="none: a stationary point of the ridge-penalised squared error",
         example={"rank": 2, "penalty": 0.1},
@@ -71,7 +66,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="rank-one",
         home="passive.rank_one:rank_one",
-        room="passive",
         paper="Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1, refined",
         guarantee=(
             "none proved for the refinement; the minimax constant of Theorems 1 and 2 as "
@@ -83,7 +77,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="log-least-squares",
         home="passive.log_least_squares:log_least_squares",
-        room="passive",
         paper="Hendrickx, Olshevsky, Saligrama 2020, Algorithm 1",
         guarantee=(
             "squared error at most lambda_max(K L^+) |Delta|^2 to first order, and no method "
@@ -95,7 +88,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="projected-eigenvector",
         home="passive.projected_eigenvector:projected_eigenvector",
-        room="passive",
         paper="Hendrickx, Olshevsky, Saligrama 2020, Algorithm 2",
         guarantee="error polynomial in the disturbance (Theorem 4, Corollary 2)",
         assumes="known bounds on the entries, connected known entries",
@@ -105,7 +97,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="propagation",
         home="passive.propagation:propagation",
-        room="passive",
         paper="Bonald, Combes 2017",
         guarantee="exact (by construction): the baseline",
         assumes="no noise, connected known entries",
@@ -114,7 +105,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="alternating-minimization",
         home="passive.alternating_minimization:alternating_minimization",
-        room="passive",
         paper="Li, Liang, Risteski 2016",
         guarantee="none: a stationary point of the squared error, the baseline",
         problem="multiplicative_table",
@@ -122,7 +112,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="partial-pca",
         home="passive.partial_pca:partial_pca",
-        room="passive",
         paper="Gonen, Rosenbaum, Eldar, Shalev-Shwartz 2016, Algorithm 1",
         guarantee=(
             "expected excess (d/r) sqrt(k/m) (Corollary 3) with mask='bernoulli', center=False, "
@@ -136,7 +125,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="petrels",
         home="passive.trackers.petrels:petrels",
-        room="passive",
         paper="Chi, Eldar, Calderbank 2013, Algorithm 1",
         guarantee="none: a baseline of partial PCA",
         example={"rank": 2},
@@ -145,7 +133,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="grouse",
         home="passive.trackers.grouse:grouse",
-        room="passive",
         paper="Balzano, Nowak, Recht 2010",
         guarantee="none: a baseline of partial PCA",
         example={"rank": 2},
@@ -154,7 +141,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="streaming-pca",
         home="passive.trackers.streaming_pca:streaming_pca",
-        room="passive",
         paper="Mitliagkas, Caramanis, Jain 2014, Algorithm 1",
         guarantee=(
             "the subspace within epsilon after enough samples (the paper's theorem): a baseline"
@@ -166,7 +152,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="online-pca",
         home="passive.trackers.online_pca:online_pca",
-        room="passive",
         paper="Warmuth, Kuzmin 2008, on moments of partly seen samples",
         guarantee="none on partly seen samples: its regret bound is for whole ones",
         example={"rank": 2},
@@ -175,7 +160,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="capped-msg",
         home="passive.trackers.capped_msg:capped_msg",
-        room="passive",
         paper="Arora, Cotter, Srebro 2013, on moments of partly seen samples",
         guarantee="none: with a cap below d it may stop at a local optimum",
         example={"rank": 2},
@@ -184,7 +168,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="zero-fill-pca",
         home="passive.trackers.zero_fill_pca:zero_fill_pca",
-        room="passive",
         paper="folklore",
         guarantee="none: a baseline, biased wherever attributes are seen unevenly",
         example={"rank": 2},
@@ -193,7 +176,6 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="impute-pca",
         home="passive.trackers.impute_pca:impute_pca",
-        room="passive",
         paper="folklore: PCA of completed samples",
         guarantee="none: a baseline",
         example={"rank": 2},

@@ -76,13 +76,10 @@ def iterative_svd(
 
     root = np.sqrt(np.maximum((left**2).sum(axis=0), 1e-300)) ** 0.5
     report = {"method": "iterative-svd", "rank": rank, "sweeps": done, "converged": still}
-    return LowRank(
+    return LowRank.of_entries(
+        seen,
         out_of_unit(left / root, unit),
         right * root,
-        row_counts=seen.row_counts,
-        col_counts=seen.col_counts,
-        row_labels=seen.row_labels,
-        col_labels=seen.col_labels,
         report=report,
     )
 

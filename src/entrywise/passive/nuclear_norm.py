@@ -214,13 +214,10 @@ def _pack(
     promise = Certificate(
         "relative duality gap of the objective", gap, checked=("the dual point is feasible",)
     )
-    return LowRank(
+    return LowRank.of_entries(
+        seen,
         left=U * root,
         right=V * root,
-        row_counts=seen.row_counts,
-        col_counts=seen.col_counts,
-        row_labels=seen.row_labels,
-        col_labels=seen.col_labels,
         certificates=(promise,),
         report={
             "method": "nuclear-norm",

@@ -78,13 +78,10 @@ def optspace(
             break
     U, d, W = np.linalg.svd(size * descent.S)
     root = np.sqrt(d)
-    return LowRank(
+    return LowRank.of_entries(
+        observations,
         left=descent.X @ U * root,
         right=descent.Y @ W.T * root,
-        row_counts=observations.row_counts,
-        col_counts=observations.col_counts,
-        row_labels=observations.row_labels,
-        col_labels=observations.col_labels,
         report={
             "method": "optspace",
             "rank": rank,

@@ -222,17 +222,14 @@ def _fit(
     prior = np.diag(np.r_[np.full(kept, noise / penalty), _bias_variance(biases, noise)])
     lines = Lines.point(np.zeros(kept + 1), prior)
     root = np.sqrt(d)
-    return LowRank(
+    return LowRank.of_entries(
+        seen,
         left=U * root,
         right=V * root,
         row_offset=biases.row_offset,
         col_offset=biases.col_offset,
         offset=biases.offset,
-        row_counts=seen.row_counts,
-        col_counts=seen.col_counts,
         posterior=Posterior(lines, lines, noise_variance=noise),
-        row_labels=seen.row_labels,
-        col_labels=seen.col_labels,
         report={
             "method": "soft-impute",
             "rank": kept,

@@ -18,7 +18,7 @@ from entrywise.bounds.binary import (
 )
 from entrywise.online import MatrixWinnow, RandomizedRounding, auto
 from entrywise.reproduce._binary_streams import TRIALS, hazan_of, legend, mistakes, stream_of
-from entrywise.reproduce.figures import Claim, Drawing, gap, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Drawing, gap, new_figure
 
 KINDS = 3  # of rows and of columns
 OURS, HAZAN, ROUNDING = "Theorem 3.1", "Hazan et al.", "Cesa-Bianchi and Shamir"  # whose bounds
@@ -52,8 +52,8 @@ def comparison(work: Drawing) -> list[Claim]:
     seeds = work.runs(1, 5)
     keys = [(side, seed) for side in sides for seed in range(seeds)]
     found = _Counts(sides, seeds, work.each("comparison", keys, _counted))
-    save_csv(
-        work.folder / "comparison.csv",
+    work.csv(
+        "comparison.csv",
         ("side", "seed", *found.columns),
         [(*key, *found.each[key].values()) for key in keys],
     )
@@ -62,7 +62,7 @@ def comparison(work: Drawing) -> list[Claim]:
     figure, axes = new_figure(columns=2, width=6.4, height=4.4)
     _draw_counts(axes[0, 0], found)
     _draw_bounds(axes[0, 1], far, bounds)
-    save_figure(work.folder / "comparison.png", figure)
+    work.picture("comparison.png", figure)
     size = ("", f"to {sides[-1]} x {sides[-1]}, {seeds} streams; bounds to a million")
     return [*_bounds_claims(far, bounds, size), *_learners_claims(found, size)]
 

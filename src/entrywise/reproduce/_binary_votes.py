@@ -23,7 +23,7 @@ from entrywise.online import (
     auto,
 )
 from entrywise.reproduce._binary_streams import TRIALS, Stream, hazan_of, mistakes
-from entrywise.reproduce.figures import Claim, Drawing, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Drawing, new_figure
 
 DATA = {"zoo": "traits", "house_votes_84": "votes", "senate_106": "votes"}
 RIVALS = (
@@ -48,8 +48,8 @@ def votes(work: Drawing) -> list[Claim]:
     if not found:
         return []
     names = list(next(iter(found.values())))
-    save_csv(
-        work.folder / "votes.csv",
+    work.csv(
+        "votes.csv",
         ("data", *names),
         [(d, *row.values()) for d, row in found.items()],
     )
@@ -57,7 +57,7 @@ def votes(work: Drawing) -> list[Claim]:
     for axis, (name, row) in zip(axes[0], found.items(), strict=True):
         _draw(axis, name, row)
         axis.tick_params(labelsize=8, labelleft=axis is axes[0, 0])
-    save_figure(work.folder / "votes.png", figure)
+    work.picture("votes.png", figure)
     return [_claim(name, row) for name, row in found.items()]
 
 

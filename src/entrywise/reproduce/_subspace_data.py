@@ -26,9 +26,7 @@ from entrywise.reproduce.figures import (
     Drawing,
     gap,
     mean_interval,
-    new_figure,
-    save_csv,
-    save_figure,
+    new_panel,
 )
 from entrywise.results import Subspace
 from entrywise.types import Array
@@ -101,8 +99,7 @@ def _captured(
         for m in methods
     }
     means = {m: [float(np.mean(line)) for line in lines] for m, lines in found.items()}
-    figure, axes = new_figure(width=7.0, height=4.4)
-    ax = axes[0, 0]
+    figure, ax = new_panel(width=7.0, height=4.4)
     styles = ("o-", "s-", "^--", "v--", "x:", "d:", "P-.", "*-.", "h-.")
     for style, (method, line) in zip(styles, means.items(), strict=False):
         ax.semilogx(reads, line, style, label=method, base=2)
@@ -112,9 +109,9 @@ def _captured(
     ax.set_ylim(0, 1.02)
     ax.set_title(f"{title}, {len(X):,} samples")
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
-    save_figure(work.folder / f"{name}.png", figure)
+    work.picture(f"{name}.png", figure)
     rows = [(r, m, t, each[m, r, t]) for m, r, t in keys]
-    save_csv(work.folder / f"{name}.csv", ("r", "method", "seed", "captured"), rows)
+    work.csv(f"{name}.csv", ("r", "method", "seed", "captured"), rows)
     return _data_claims(name, found, reads, d, ("", f"{len(X):,} x {d}, {runs} runs"), alike)
 
 

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,8 +46,6 @@ from entrywise.reproduce.figures import (
     Figure,
     gap,
     new_figure,
-    save_csv,
-    save_figure,
 )
 from entrywise.results import LowRank
 from entrywise.types import Array
@@ -238,7 +235,9 @@ def _legend(figure: Any, axes: Any) -> None:
     )
 
 
-def _table(path: Path, budgets: Sequence[int], every: Mapping[str, Mapping[str, Array]]) -> None:
+def _table(
+    work: Drawing, name: str, budgets: Sequence[int], every: Mapping[str, Mapping[str, Array]]
+) -> None:
     rows = [
         (problem, budget, name, run, float(e))
         for problem, errors in every.items()
@@ -246,7 +245,7 @@ def _table(path: Path, budgets: Sequence[int], every: Mapping[str, Mapping[str, 
         for budget, line in zip(budgets, found, strict=True)
         for run, e in enumerate(line)
     ]
-    save_csv(path, ("problem", "budget", "algorithm", "run", "error"), rows)
+    work.csv(name, ("problem", "budget", "algorithm", "run", "error"), rows)
 
 
 def _better(
@@ -289,8 +288,8 @@ def _bandits(
         every[problem.name] = _errors(work, problem, budgets, runs)
         _draw(ax, budgets, every[problem.name], problem.title, list(COLORS))
     _legend(drawing, axes)
-    save_figure(work.folder / f"{stem}.png", drawing)
-    _table(work.folder / f"{stem}.csv", budgets, every)
+    work.picture(f"{stem}.png", drawing)
+    _table(work, f"{stem}.csv", budgets, every)
     papers = _better(figure, PAPER, ("naive", "lil'UCB", "OptSpace"), every, size)
     return papers + _better(figure, BEST, ("halving", "soft-impute", OURS), every, size)
 
@@ -357,9 +356,9 @@ def figure_a2(work: Drawing) -> list[Claim]:
     figure, axes = new_figure(1, width=6.0)
     _draw(axes[0, 0], budgets, errors, problem.title, names)
     axes[0, 0].legend(fontsize=8)
-    save_figure(work.folder / "appendix2.png", figure)
+    work.picture("appendix2.png", figure)
     every = {problem.name: errors}
-    _table(work.folder / "appendix2.csv", budgets, every)
+    _table(work, "appendix2.csv", budgets, every)
     size = (
         "800 films, budgets to 1e6, 10 runs",
         f"{count} films, budgets to {budgets[-1]:.0e}, {runs} runs",
@@ -427,8 +426,8 @@ def figure_2(work: Drawing) -> list[Claim]:
                 *of_size,
             ),
         ]
-    save_figure(work.folder / "figure2.png", figure)
-    save_csv(work.folder / "figure2.csv", ("data", "kernel", "points", "knn accuracy"), rows)
+    work.picture("figure2.png", figure)
+    work.csv("figure2.csv", ("data", "kernel", "points", "knn accuracy"), rows)
     return claims
 
 

@@ -38,8 +38,7 @@ from entrywise.reproduce.figures import (
     gap,
     mean_interval,
     new_figure,
-    save_csv,
-    save_figure,
+    new_panel,
 )
 
 TITLE = "mistake bounds for binary matrices"
@@ -71,13 +70,10 @@ def biclusters(work: Drawing) -> list[Claim]:
     keys = [(k, seed) for k in kinds for seed in range(seeds)]
     each = work.each(f"biclusters, {side}", keys, counted)
     rows = [(*key, *each[key]) for key in keys]
-    save_csv(
-        work.folder / "biclusters.csv", ("k", "seed", "winnow", "auto", "adversary", "bound"), rows
-    )
+    work.csv("biclusters.csv", ("k", "seed", "winnow", "auto", "adversary", "bound"), rows)
     table = np.array(rows, float)
     mean = np.array([table[table[:, 0] == k].mean(axis=0) for k in kinds])
-    figure, axes = new_figure(width=6.8)
-    axis = axes[0, 0]
+    figure, axis = new_panel(width=6.8)
     axis.plot(kinds, mean[:, 5], color=BOUND, label="Corollary 5.3")
     axis.axhline(side**2, color=TRIALS, ls=":", label=f"every trial wrong ({side**2:,})")
     axis.plot(kinds, mean[:, 4], color=ADVERSARY, marker="v", label="forced by the adversary")
@@ -90,7 +86,7 @@ def biclusters(work: Drawing) -> list[Claim]:
         title=f"{side} x {side}, every entry once",
     )
     legend(axis)
-    save_figure(work.folder / "biclusters.png", figure)
+    work.picture("biclusters.png", figure)
     ratio = table[:, 5] / np.maximum(table[:, 2], 1)
     all_forced = all(row[4] >= lower_bound(side, side, int(row[0])) for row in rows)
     size = ("", f"{side} x {side}, {seeds} streams")
@@ -141,10 +137,9 @@ def noise(work: Drawing) -> list[Claim]:
     keys = [(level, seed) for level in levels for seed in range(seeds)]
     each = work.each(f"noise, {side}", keys, counted)
     rows = [(*key, *each[key]) for key in keys]
-    save_csv(work.folder / "noise.csv", ("noise", "seed", "flips", "bound", *learners), rows)
+    work.csv("noise.csv", ("noise", "seed", "flips", "bound", *learners), rows)
     table = np.array(rows, float)
-    figure, axes = new_figure(width=6.8)
-    axis = axes[0, 0]
+    figure, axis = new_panel(width=6.8)
     for c, name in enumerate(learners):
         axis.plot(
             levels, [table[table[:, 0] == x, 4 + c].mean() for x in levels], marker="o", label=name
@@ -156,7 +151,7 @@ def noise(work: Drawing) -> list[Claim]:
         title=f"5 x 5 biclusters, {side} x {side}",
     )
     legend(axis)
-    save_figure(work.folder / "noise.png", figure)
+    work.picture("noise.png", figure)
     within = bool((table[:, 4] <= table[:, 3]).all())
     noisy = table[table[:, 0] == 0.2]
     worst = noisy.mean(axis=0)
@@ -213,10 +208,9 @@ def graphs(work: Drawing) -> list[Claim]:
         "auto",
         "perceptron, graph known",
     )
-    save_csv(work.folder / "graphs.csv", ("cut", "seed", "mc^2 bound", "bound", *names), rows)
+    work.csv("graphs.csv", ("cut", "seed", "mc^2 bound", "bound", *names), rows)
     table = np.array(rows, float)
-    figure, axes = new_figure(width=6.8)
-    axis = axes[0, 0]
+    figure, axis = new_panel(width=6.8)
     for c, name in enumerate(names):
         axis.plot(
             [2 * k for k in cuts],
@@ -232,7 +226,7 @@ def graphs(work: Drawing) -> list[Claim]:
         ylim=(0, None),
     )
     legend(axis)
-    save_figure(work.folder / "graphs.png", figure)
+    work.picture("graphs.png", figure)
     mean = table.mean(axis=0)
     size = ("", f"{m} labelings of {n} vertices, {seeds} streams a cut")
     known = gap(table[:, 6], math.log(m + n) * table[:, 7], ratio=True)
@@ -278,7 +272,7 @@ def sizes(work: Drawing) -> list[Claim]:
     keys = [(side, seed) for side in sides for seed in range(seeds)]
     each = work.each("sizes", keys, counted)
     rows = [(*key, *each[key]) for key in keys]
-    save_csv(work.folder / "sizes.csv", ("side", "seed", "bound", "winnow", "auto"), rows)
+    work.csv("sizes.csv", ("side", "seed", "bound", "winnow", "auto"), rows)
     every = np.array(rows, float)
     table = np.array([np.delete(every[every[:, 0] == x].mean(axis=0), 1) for x in sides])
     figure, axes = new_figure(columns=2, width=6.4)
@@ -313,10 +307,10 @@ def sizes(work: Drawing) -> list[Claim]:
         axis.plot(np.arange(1, len(line) + 1), line, label=name)
     axis.set(xlabel="trial", ylabel="mistakes so far", title=f"one stream, {side} x {side}")
     legend(axis)
-    save_figure(work.folder / "sizes.png", figure)
+    work.picture("sizes.png", figure)
     thin = np.unique(np.linspace(0, side * side - 1, 200).astype(int))
-    save_csv(
-        work.folder / "stream.csv",
+    work.csv(
+        "stream.csv",
         ("trial", *curves),
         [(int(t) + 1, *(int(c[t]) for c in curves.values())) for t in thin],
     )

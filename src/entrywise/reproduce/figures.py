@@ -136,6 +136,18 @@ class Drawing:
                 self.save()
         return self._pieces[name]
 
+    def csv(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write a table of the figure."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+        write_whole(self.folder / name, text.getvalue().encode())
+
+    def picture(self, name: str, figure: Any) -> None:
+        """Write a picture of the figure."""
+        save_figure(self.folder / name, figure)
+
     def save(self) -> None:
         """Write the finished pieces."""
         if self._kept is not None:
@@ -223,15 +235,6 @@ def mean_interval(values: ArrayLike) -> tuple[float, float, float]:
     return middle, middle - half, middle + half
 
 
-def save_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a CSV file, whole or not at all."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    write_whole(path, text.getvalue().encode())
-
-
 def new_figure(
     columns: int = 1, rows: int = 1, width: float = 5.0, height: float = 3.8
 ) -> tuple[Any, Any]:
@@ -242,6 +245,12 @@ def new_figure(
     figure = Canvas(figsize=(width * columns, height * rows), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def new_panel(width: float = 5.0, height: float = 3.8) -> tuple[Any, Any]:
+    """Return a matplotlib figure and its only axes."""
+    figure, axes = new_figure(width=width, height=height)
+    return figure, axes[0, 0]
 
 
 def save_figure(path: Path, figure: Any) -> None:

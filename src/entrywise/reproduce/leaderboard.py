@@ -18,7 +18,7 @@ from entrywise.apply.leaderboard import Bought, scores
 from entrywise.oracles import MatrixOracle
 from entrywise.play import play
 from entrywise.queries import Prices
-from entrywise.reproduce.figures import Claim, Drawing, Figure, new_figure, save_csv, save_figure
+from entrywise.reproduce.figures import Claim, Drawing, Figure, new_figure
 from entrywise.run import Run
 from entrywise.types import Array
 
@@ -108,10 +108,8 @@ def spend(work: Drawing) -> list[Claim]:
             )
         )
     axes[0, 0].legend(fontsize=7, frameon=False)
-    save_figure(work.folder / "spend.png", figure)
-    save_csv(
-        work.folder / "spend.csv", ("matrix", "rule", "share", "rmse", "standard error"), table
-    )
+    work.picture("spend.png", figure)
+    work.csv("spend.csv", ("matrix", "rule", "share", "rmse", "standard error"), table)
     return claims
 
 
@@ -175,8 +173,8 @@ def best(work: Drawing) -> list[Claim]:
     axis.set_xticks([], minor=True)
     axis.legend(fontsize=8, frameon=False)
     axis.grid(alpha=0.3)
-    save_figure(work.folder / "best.png", figure)
-    save_csv(work.folder / "best.csv", ("rule", "share", "right", "runs"), table)
+    work.picture("best.png", figure)
+    work.csv("best.csv", ("rule", "share", "right", "runs"), table)
     at = shares.index(0.05)
     return [
         Claim(
@@ -236,8 +234,8 @@ def coverage(work: Drawing) -> list[Claim]:
     axis.axhline(0.9, color="black", lw=0.8)
     axis.set_xticks(range(len(cases)), list(cases))
     axis.set(ylabel="share of cells not bought that are covered", ylim=(0.8, 1.0))
-    save_figure(work.folder / "coverage.png", figure)
-    save_csv(work.folder / "coverage.csv", ("matrix", "seed", "covered"), table)
+    work.picture("coverage.png", figure)
+    work.csv("coverage.csv", ("matrix", "seed", "covered"), table)
     return claims
 
 

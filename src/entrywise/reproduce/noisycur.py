@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,8 +36,7 @@ from entrywise.reproduce.figures import (
     Figure,
     gap,
     new_figure,
-    save_csv,
-    save_figure,
+    new_panel,
 )
 from entrywise.types import Array
 
@@ -120,9 +118,9 @@ def figure1(work: Drawing) -> list[Claim]:
             curves.setdefault(name, []).append(100 * best)
             rows.append((share, name, setting, 100 * float(best.mean())))
     header = ("budget", "method", "best setting", "error_percent")
-    save_csv(work.folder / "figure1.csv", header, rows)
+    work.csv("figure1.csv", header, rows)
     means = {name: [float(e.mean()) for e in each] for name, each in curves.items()}
-    _draw_budgets(work.folder / "figure1.png", [100 * share for share in shares], means)
+    _draw_budgets(work, [100 * share for share in shares], means)
     return _budget_claims(curves, shares, runs)
 
 
@@ -142,9 +140,8 @@ def _over_budgets(c: Contest, quick: bool) -> Tried:
     }
 
 
-def _draw_budgets(path: Path, percents: list[float], curves: dict[str, list[float]]) -> None:
-    figure, axes = new_figure(width=6.2, height=4.2)
-    axis = axes[0, 0]
+def _draw_budgets(work: Drawing, percents: list[float], curves: dict[str, list[float]]) -> None:
+    figure, axis = new_panel(width=6.2, height=4.2)
     for name, values in curves.items():
         _line(axis, name, percents, values)
     limit = 100 * (80 + 60) * 4 * math.log(80 + 60) / 4800
@@ -160,7 +157,7 @@ def _draw_budgets(path: Path, percents: list[float], curves: dict[str, list[floa
     axis.text(percents[0] + 0.5, bottom, words, va="bottom", color="tab:red")
     _plain_ticks(axis)
     axis.legend(fontsize=8)
-    save_figure(path, figure)
+    work.picture("figure1.png", figure)
 
 
 def _budget_claims(
@@ -226,9 +223,9 @@ def _panels(
         m, n = c.matrix(0).shape
         claims += found.claims(number, (theirs, f"{m} x {n}, {runs} runs"))
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
-    save_figure(work.folder / f"figure{number}.png", figure)
+    work.picture(f"figure{number}.png", figure)
     header = ("panel", "method", "d", "runs", "error_percent", "error_percent_with_its_entries")
-    save_csv(work.folder / f"figure{number}.csv", header, rows)
+    work.csv(f"figure{number}.csv", header, rows)
     return claims
 
 
@@ -470,8 +467,7 @@ def timing(work: Drawing) -> list[Claim]:
     found = {
         name: np.array([[each[name, f, t] for t in range(runs)] for f in factors]) for name in names
     }
-    figure, axes = new_figure(width=6.0)
-    axis = axes[0, 0]
+    figure, axis = new_panel(width=6.0)
     for name in names:
         _line(axis, name, [80 * f for f in factors], found[name].mean(axis=1))
     axis.set(xscale="log", yscale="log", xlabel="rows (columns: three quarters of them)")
@@ -479,9 +475,9 @@ def timing(work: Drawing) -> list[Claim]:
     axis.set_xticks([80 * f for f in factors], [str(80 * f) for f in factors])
     axis.minorticks_off()
     axis.legend(fontsize=8)
-    save_figure(work.folder / "timing.png", figure)
+    work.picture("timing.png", figure)
     rows = [(name, 80 * f, t, each[name, f, t]) for name, f, t in keys]
-    save_csv(work.folder / "timing.csv", ("method", "rows", "run", "seconds"), rows)
+    work.csv("timing.csv", ("method", "rows", "run", "seconds"), rows)
     size = ("said in words, ADMM", f"to {80 * factors[-1]} x {60 * factors[-1]}, {runs} runs")
     claims = []
     for rival in ("NNa", "NNs"):
@@ -527,8 +523,7 @@ def coherence(work: Drawing) -> list[Claim]:
         }
         for name in names:
             found[name].append(_best(_found(work, c, name, name, tried[name], runs))[1])
-    figure, axes = new_figure(width=6.0)
-    axis = axes[0, 0]
+    figure, axis = new_panel(width=6.0)
     for name in names:
         _line(axis, name, measured, [100 * float(e.mean()) for e in found[name]])
     axis.set(yscale="log", xlabel="row coherence (1: none; 20: one row has a direction of its own)")
@@ -536,15 +531,13 @@ def coherence(work: Drawing) -> list[Claim]:
         ylabel="relative error, percent", title="80 x 60, rank 4, budget 30 %, columns incoherent"
     )
     axis.legend(fontsize=8)
-    save_figure(work.folder / "coherence.png", figure)
+    work.picture("coherence.png", figure)
     rows = [
         (name, a, mu, 100 * float(e.mean()))
         for name in names
         for a, mu, e in zip(exponents, measured, found[name], strict=True)
     ]
-    save_csv(
-        work.folder / "coherence.csv", ("method", "exponent", "coherence", "error_percent"), rows
-    )
+    work.csv("coherence.csv", ("method", "exponent", "coherence", "error_percent"), rows)
     growth = {name: found[name][-1] / found[name][0] for name in names}
     size = ("a theorem, no experiment", f"80 x 60, rank 4, {runs} runs")
     less = gap(growth["literal_noisy_cur"], growth["NNa"], ratio=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,7 @@ from entrywise.reproduce.figures import (
     gap,
     mean_interval,
     new_figure,
-    save_csv,
-    save_figure,
+    new_panel,
 )
 from entrywise.results import LowRank
 from entrywise.types import Array
@@ -156,7 +154,7 @@ def convergence(
 
 
 def _draw(
-    folder: Path, name: str, panels: list[tuple[str, str, Sequence[Any], Errors]], title: str
+    work: Drawing, name: str, panels: list[tuple[str, str, Sequence[Any], Errors]], title: str
 ) -> None:
     figure, axes = new_figure(columns=2, rows=(len(panels) + 1) // 2, width=5.6, height=4.0)
     for ax in axes.ravel()[len(panels) :]:
@@ -180,9 +178,9 @@ def _draw(
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     figure.suptitle(title)
-    save_figure(folder / f"figure{name}.png", figure)
-    save_csv(
-        folder / f"figure{name}.csv",
+    work.picture(f"figure{name}.png", figure)
+    work.csv(
+        f"figure{name}.csv",
         ("panel", "variable", "value", "method", "mean relative error"),
         rows,
     )
@@ -222,7 +220,7 @@ def figure_1(work: Drawing) -> list[Claim]:
         ("a", "disturbance delta", deltas, a), ("b", "known rows and columns", ks, b),
         ("c", "iterations", steps, c), ("d", "rows and columns of the matrix", sizes, d),
     ]  # fmt: skip
-    _draw(work.folder, "1", panels, f"Known: the first rows and columns; n = {n}, mean of {trials}")
+    _draw(work, "1", panels, f"Known: the first rows and columns; n = {n}, mean of {trials}")
     small, large, last = 0, _near(deltas, 1.0), len(deltas) - 1
     ls, svd, ours = a["log-LS"], a["alt-min, SVD"], a["refined (ours)"]
     size = _size(n, trials)
@@ -327,7 +325,7 @@ def figure_2(work: Drawing) -> list[Claim]:
     panels: list[tuple[str, str, Sequence[Any], Errors]] = [
         ("a", "disturbance delta", deltas, a), ("b", "share of known entries", shares, b), ("c", "iterations", steps, c)
     ]  # fmt: skip
-    _draw(work.folder, "2", panels, f"Known: random entries; n = {n}, mean of {trials}")
+    _draw(work, "2", panels, f"Known: random entries; n = {n}, mean of {trials}")
     x, y = random_rank_one(n, n, 0)
     A = np.outer(x, y)
     constant = float(np.linalg.norm(A - A.mean()) / np.linalg.norm(A))
@@ -436,8 +434,8 @@ def figure_4(work: Drawing) -> list[Claim]:
         apart = gap(1.1 * level, best, ratio=True)
         words = f"best penalty {best.mean():.2e}, log-LS {level.mean():.2e}; worst over best penalty {spread:.0f}"
         claims.append(Claim("4", claim, words, apart.below, *_size(n, trials), str(apart)))
-    save_figure(work.folder / "figure4.png", figure)
-    save_csv(work.folder / "figure4.csv", ("mask", "penalty", "mean relative error"), rows)
+    work.picture("figure4.png", figure)
+    work.csv("figure4.csv", ("mask", "penalty", "mean relative error"), rows)
     return claims
 
 
@@ -467,8 +465,8 @@ def figure_5(work: Drawing) -> list[Claim]:
         holds = True if low > 2 else (False if high < 2 else None)
         interval = f"ratio {ratio:.3g} [{low:.3g}, {high:.3g}]"
         claims.append(Claim("5", claim, words, holds, *_size(n, trials), interval))
-    save_figure(work.folder / "figure5.png", figure)
-    save_csv(work.folder / "figure5.csv", ("mask", "method", "iterations", "deviation"), rows)
+    work.picture("figure5.png", figure)
+    work.csv("figure5.csv", ("mask", "method", "iterations", "deviation"), rows)
     return claims
 
 
@@ -524,9 +522,9 @@ def figure_bounds(work: Drawing) -> list[Claim]:
     ax.set_xlabel("smallest known entry; two blocks of 10 x 10")
     ax.set_ylabel("Frobenius error")
     ax.legend(frameon=False, fontsize=8)
-    save_figure(work.folder / "bounds.png", figure)
-    save_csv(
-        work.folder / "bounds.csv",
+    work.picture("bounds.png", figure)
+    work.csv(
+        "bounds.csv",
         ("family", "n or smallest", "log-LS", "chain", "lower bound", "upper bound"),
         rows,
     )
@@ -584,21 +582,20 @@ def figure_sdp(work: Drawing) -> list[Claim]:
         name: np.array([[each[q, t][name] for t in range(trials)] for q in deltas])
         for name in names
     }
-    figure, axes = new_figure(width=5.6)
-    ax = axes[0, 0]
+    figure, ax = new_panel(width=5.6)
     for name, style in zip(names, ("^--", "o-", "*-"), strict=True):
         ax.loglog(deltas, errors_of[name].mean(axis=1), style, label=name)
     ax.set(xlabel="disturbance delta", ylabel="relative error, mean")
     ax.set_title(f"{n} x {n}, two rows and columns known, mean of {trials}")
     ax.legend(frameon=False)
-    save_figure(work.folder / "sdp.png", figure)
+    work.picture("sdp.png", figure)
     rows = [
         (q, name, float(e))
         for name in names
         for q, line in zip(deltas, errors_of[name], strict=True)
         for e in line
     ]
-    save_csv(work.folder / "sdp.csv", ("delta", "method", "relative error"), rows)
+    work.csv("sdp.csv", ("delta", "method", "relative error"), rows)
     first = gap(errors_of["log-LS"][-1], 1.05 * errors_of["Cosse-Demanet"][-1], ratio=True)
     words = ", ".join(f"{name} {e[-1].mean():.2e}" for name, e in errors_of.items())
     return [

@@ -25,8 +25,7 @@ from entrywise.reproduce.figures import (
     Drawing,
     Figure,
     new_figure,
-    save_csv,
-    save_figure,
+    new_panel,
 )
 from entrywise.types import Array
 
@@ -104,8 +103,8 @@ def excess(work: Drawing) -> list[Claim]:
     axes[0, 0].set_title("d = 50, k = 3; dashed: Corollary 3")
     axes[0, 0].set_ylim(bottom=axes[0, 0].get_ylim()[0] / 8)
     axes[0, 0].legend(frameon=False, loc="lower left", ncols=2)
-    save_figure(work.folder / "excess.png", figure)
-    save_csv(work.folder / "excess.csv", ("d", "k", "r", "samples", "excess", "corollary_3"), rows)
+    work.picture("excess.png", figure)
+    work.csv("excess.csv", ("d", "k", "r", "samples", "excess", "corollary_3"), rows)
     ratio = max(row[4] / row[5] for row in rows)
     return [
         Claim(
@@ -241,8 +240,8 @@ def price(work: Drawing) -> list[Claim]:
     ax.set_xticks(x, [f"{v:g}" for v in x])
     ax.minorticks_off()
     ax.legend(frameon=False, fontsize=8)
-    save_figure(work.folder / "price.png", figure)
-    save_csv(work.folder / "price.csv", ("attributes", "d", "r", "samples", "seed", "excess"), rows)
+    work.picture("price.png", figure)
+    work.csv("price.csv", ("attributes", "d", "r", "samples", "seed", "excess"), rows)
     size = (
         "",
         f"d {sizes[0]} to {sizes[-1]}, {len(seeds)} seeds, samples {grid[0]} to {grid[-1]:,}",
@@ -295,10 +294,8 @@ def regime(work: Drawing) -> list[Claim]:
         work.say(f"  d = {d}: MBEG's bound is the better one below epsilon = {begins[d]:.2g}")
     axes[0, 0].set_ylabel("samples")
     axes[0, 0].legend(frameon=False)
-    save_figure(work.folder / "regime.png", figure)
-    save_csv(
-        work.folder / "regime.csv", ("d", "epsilon", "corollary_3", "theorem_7", "lower"), rows
-    )
+    work.picture("regime.png", figure)
+    work.csv("regime.csv", ("d", "epsilon", "corollary_3", "theorem_7", "lower"), rows)
     agree = all((row[3] < row[2]) == (begins[row[0]] >= row[1] > 0) for row in rows)
     words = f"below epsilon = {begins[100]:.2g} (d = 100), {begins[1000]:.2g} (d = 1000)"
     return [
@@ -344,9 +341,9 @@ def lemma13(work: Drawing) -> list[Claim]:
         rows += list(zip([size] * len(grid), grid, measured, two, thirteen, strict=True))
         better[size] = all(b >= a for a, b in zip(two, thirteen, strict=True))
     axes[0, 0].set_ylabel("Frobenius error of the second moments")
-    save_figure(work.folder / "lemma13.png", figure)
+    work.picture("lemma13.png", figure)
     header = ("square", "samples", "measured", "lemma_2", "lemma_13")
-    save_csv(work.folder / "lemma13.csv", header, rows)
+    work.csv("lemma13.csv", header, rows)
     of = ("", f"d = {d}, r = {r}, mean of {runs}")
     held = max(m / b for _, _, m, b, _ in rows)
     return [
@@ -410,9 +407,9 @@ def one_attribute(work: Drawing) -> list[Claim]:
     axes[0, 1].set_ylabel("chance of the right line")
     axes[0, 1].legend(frameon=False)
     axes[0, 1].set_title("One attribute a sample, or two")
-    save_figure(work.folder / "one-attribute.png", figure)
+    work.picture("one-attribute.png", figure)
     rows = [(r, m, p) for r, each in right.items() for m, p in zip(grid, each, strict=True)]
-    save_csv(work.folder / "one-attribute.csv", ("r", "samples", "right"), rows)
+    work.csv("one-attribute.csv", ("r", "samples", "right"), rows)
     work.say(
         f"  right with {grid[-1]} samples: {right[1][-1]:.2f} by one attribute, {right[2][-1]:.2f} by two"
     )
@@ -451,8 +448,7 @@ def single(work: Drawing) -> list[Claim]:
     drawn = [theirs(rng.integers(len(seeds), size=len(seeds))) for _ in range(DRAWS)]
     bottom, top = np.percentile(drawn, [2.5, 97.5])
     mbeg = theirs(np.arange(len(seeds)))
-    figure, axes = new_figure(width=5.6)
-    ax = axes[0, 0]
+    figure, ax = new_panel(width=5.6)
     median = np.exp(np.median(logs, axis=1))
     ax.loglog(x, median, "C1o-", label=f"MBEG's first nonzero product: exponent {mbeg:.2f}")
     ax.loglog(x, needed, "C0o-", label=f"subspace (ours): exponent {slope:.2f}")
@@ -462,9 +458,9 @@ def single(work: Drawing) -> list[Claim]:
     ax.set_ylabel("samples until found in half of the runs")
     ax.set_title(f"x = e_j always, r = 4, {len(seeds)} seeds")
     ax.legend(frameon=False, fontsize=8)
-    save_figure(work.folder / "single.png", figure)
+    work.picture("single.png", figure)
     rows = [(d, o, float(m)) for d, o, m in zip(sizes, needed, median, strict=True)]
-    save_csv(work.folder / "single.csv", ("d", "subspace", "mbeg"), rows)
+    work.csv("single.csv", ("d", "subspace", "mbeg"), rows)
     size = ("", f"d {sizes[0]} to {sizes[-1]}, {len(seeds)} seeds")
     return [
         Claim(

@@ -89,6 +89,12 @@ class LowRank(Matrix):
     row_labels: tuple[str, ...] | None = None
     col_labels: tuple[str, ...] | None = None
 
+    @classmethod
+    def of_entries(cls, seen: Observations, **fields: Any) -> LowRank:
+        """Return a fit to `seen`, which knows the labels and how often each line was seen."""
+        lines = ("row_counts", "col_counts", "row_labels", "col_labels")
+        return cls(**{name: getattr(seen, name) for name in lines}, **fields)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Shape (m, n) of the matrix."""
