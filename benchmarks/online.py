@@ -77,9 +77,9 @@ def exactness(bars, quick):
         found, learner = MatrixWinnow(gamma).follow(rows, cols, labels)
         off = int((found != wanted).sum())
         different += off
-        mean.append(learner.work["mean steps"])
-        most = max(most, int(learner.work["max steps"]))
-        done = (len(labels), learner.mistakes, off, mean[-1], learner.work["max steps"])
+        mean.append(learner.work["mean_steps"])
+        most = max(most, int(learner.work["max_steps"]))
+        done = (len(labels), learner.mistakes, off, mean[-1], learner.work["max_steps"])
         table.append((f"{m}x{n}", f"{k},{l}", gamma, noise, *done))
     columns = ("size", "k,l", "gamma", "noise", "trials", "mistakes", "different", "steps", "most")
     show("the same mistakes as the literal algorithm", columns, table)

@@ -194,7 +194,7 @@ def test_skills_that_agreement_does_not_determine_are_not_invented():
     assert np.isnan([sure["1"], sure["2"], sure["3"]]).all()
     assert sure["a"] > 0.5
     assert found.report["components"] == 2
-    assert found.report["workers sharing no item"] == 1
+    assert found.report["workers_sharing_no_item"] == 1
     assert (
         dict(zip(found.workers.tolist(), found.kinds.tolist(), strict=True))["cat"]
         == "not comparable"
@@ -277,7 +277,7 @@ def test_confidence_says_less_than_its_own_model_and_gold_sets_it_right():
         np.testing.assert_array_equal(again.labels, found.labels)
         checked.append(again.confidence)
         wrong = np.mean(found.labels != truth)
-        assert abs(again.report["wrong labels"] - wrong) < 0.12
+        assert abs(again.report["wrong_labels"] - wrong) < 0.12
     assert np.mean(right) - 0.1 < np.mean(sure) < np.mean(right)
     assert np.mean(checked) == pytest.approx(np.mean(right), abs=0.03)
 

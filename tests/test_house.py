@@ -10,6 +10,7 @@ from pathlib import Path
 
 import grimp
 import numpy as np
+import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 

@@ -129,14 +129,14 @@ def test_davidson_finds_scores_and_the_weight_of_ties():
     first, tied = u < np.exp(d / 2), u > total - nu
     won, lost = np.where(first | tied, a, b), np.where(first | tied, b, a)
     found = rank(won, lost, tied=tied, ties="davidson")
-    assert found.report["weight of ties"] == pytest.approx(nu, rel=0.1)
+    assert found.report["weight_of_ties"] == pytest.approx(nu, rel=0.1)
     true = s[found.items] - s.mean()
     low, high = found.interval(0.99)
     assert np.mean((low <= true) & (true <= high)) >= 0.9
     likely = rank(won, lost, tied=tied, ties="davidson", prior=None)
     np.testing.assert_allclose(likely.score, found.score, atol=0.1)
     half = rank(won, lost, tied=tied)
-    assert half.report["weight of ties"] == 0
+    assert half.report["weight_of_ties"] == 0
     assert (
         np.abs(half.score).mean() < np.abs(found.score).mean()
     )  # half a win each way draws together
@@ -208,7 +208,7 @@ def test_unbeaten_items_need_a_prior():
     found = rank(["a", "a", "b", "c"], ["b", "c", "c", "b"])
     assert found.items[0] == "a"
     assert np.all(np.isfinite(found.score))
-    assert found.report["never lost"] == 1
+    assert found.report["never_lost"] == 1
 
 
 def test_without_a_prior_two_players_have_the_log_odds():

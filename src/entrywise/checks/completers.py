@@ -112,9 +112,10 @@ def survives_saving(completer: Completer, seen: Observations) -> None:
 
 
 def says_how(completer: Completer, seen: Observations) -> None:
-    """The report names the method and the rank."""
+    """The report names the method; its keys are names."""
     report = completer(seen).report
     assert "method" in report, "the report does not name its method"
+    assert all(key.isidentifier() for key in report), f"keys of a report are names: {[*report]}"
 
 
 LAWS: tuple[Law, ...] = (

@@ -170,6 +170,9 @@ def counts_mistakes(learner: Learner, trials: Sequence[Trial]) -> None:
     assert state.report["mistakes"] == wrong, (
         f"{type(learner).__name__}: the report says another number of mistakes"
     )
+    assert all(key.isidentifier() for key in state.report), (
+        f"{type(learner).__name__}: keys of a report are names, got {[*state.report]}"
+    )
     assert set(np.unique(predictions)) <= {-1, 1}, (
         f"{type(learner).__name__}: predictions must be -1 or +1"
     )

@@ -219,7 +219,7 @@ def survives_a_failing_oracle(plan: Plan, make_oracle: MakeOracle) -> None:
 
 
 def saves_its_result(plan: Plan, make_oracle: MakeOracle) -> None:
-    """The result can be written and read back whole."""
+    """The result can be written and read back whole; the keys of its report are names."""
     import tempfile
     from pathlib import Path
 
@@ -228,6 +228,7 @@ def saves_its_result(plan: Plan, make_oracle: MakeOracle) -> None:
         path = Path(folder) / "result.npz"
         result.save(path)
         back = Result.load(path)
+    assert all(key.isidentifier() for key in result.report), f"{plan.name}: {[*result.report]}"
     assert type(back) is type(result), (
         f"{plan.name}: a {type(result).__name__} came back as {type(back).__name__}"
     )

@@ -302,15 +302,15 @@ def summary(model: BinaryStream) -> str:
     report = model.state.report
     words = f"{model.mistakes:,} mistakes in {model.trials:,} labels, {len(model.rows):,} rows x {len(model.cols):,} columns"
     if "regret" in report:
-        words += f"; {_against_the_best(report['regret'], report['best learner'])}"
+        words += f"; {_against_the_best(report['regret'], report['best_learner'])}"
     bound = report.get("bound")
     if bound is None or not math.isfinite(bound):
         return words
-    assumes = report.get("bound assumes")
+    assumes = report.get("bound_assumes")
     words += f"; bound {bound:,.0f}" + (f", if {assumes}" if assumes else "")
     if assumes and model.mistakes > bound:
         return words + ": so none does"
-    if report["bound is vacuous"]:
+    if report["bound_is_vacuous"]:
         return words + " (vacuous: it says nothing here, being not below the number of labels)"
     return words
 

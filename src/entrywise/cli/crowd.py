@@ -139,15 +139,15 @@ def _tell(found: Consensus, answers: int) -> None:
         say(
             f"The workers fall into {found.report['components']} groups that share no item; skills do not compare across."
         )
-    if "wrong labels" in found.report:
+    if "wrong_labels" in found.report:
         share, low, high = (
-            100 * found.report[f"wrong labels{end}"] for end in ("", ", low", ", high")
+            100 * found.report[f"wrong_labels{end}"] for end in ("", "_low", "_high")
         )
         say(
-            f"By {found.report['gold items']} gold items, {share:.1f} % of the labels are wrong (95 %: {low:.1f} to {high:.1f})."
+            f"By {found.report['gold_items']} gold items, {share:.1f} % of the labels are wrong (95 %: {low:.1f} to {high:.1f})."
         )
     else:
-        wrong = 100 * found.report["expected wrong labels"]
+        wrong = 100 * found.report["expected_wrong_labels"]
         say(
             f"About {wrong:.1f} % of the labels are expected to be wrong; errors that workers make together do not show: "
             "--gold with 30 to 50 items checked by hand tells."

@@ -88,9 +88,11 @@ def _tell(found: Ranking, seen: Comparisons) -> None:
             f"They fall into {components} components never compared with each other; "
             "each is ranked apart, its mean score 0."
         )
-    for key in ("never lost", "never won"):
+    for key in ("never_lost", "never_won"):
         if found.report[key]:
-            say(f"{found.report[key]} items {key}: how far they stand off rests on the prior.")
+            say(
+                f"{found.report[key]} items {key.replace('_', ' ')}: how far they stand off rests on the prior."
+            )
 
 
 def _places(found: Ranking, level: float) -> list[tuple[Any, ...]]:

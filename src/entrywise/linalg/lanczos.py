@@ -122,7 +122,7 @@ class GrowingExponential:
         """Decisions made, Lanczos steps (mean and most), and edges walked, since this object was made."""
         _, steps, most, edges, decisions, _ = (int(k) for k in self._tally)
         mean = steps / max(decisions, 1)
-        return {"decisions": decisions, "mean steps": mean, "max steps": most, "edges": edges}
+        return {"decisions": decisions, "mean_steps": mean, "max_steps": most, "edges": edges}
 
     def log(self, length: int | None = None) -> dict[str, NDArray[Any]]:
         """Return the first `length` events as arrays, copied: all that is needed to make this state again."""

@@ -60,5 +60,5 @@ class Doubling(GraphLearner):
         """Mistakes so far, restarts, the bound, and whether the bound says nothing yet."""
         bound = self.bound()
         assumes = f"some embedding separates all labels with margin {min(1.0, self.gamma):.3g}"
-        told = {"bound": bound, "bound is vacuous": bound >= self.trials, "bound assumes": assumes}
+        told = {"bound": bound, "bound_is_vacuous": bound >= self.trials, "bound_assumes": assumes}
         return super().report | {"restarts": self.restarts} | told

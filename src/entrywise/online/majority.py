@@ -123,11 +123,11 @@ class Majority(Learner):
     def report(self) -> dict[str, Any]:
         """Mistakes so far, of every expert too, how many more than the best of them, and the bound."""
         experts = zip(self.experts, self.losses, strict=True)
-        each = {f"mistakes of {_name(e)}": int(k) for e, k in experts}
+        each = {"mistakes_of": {_name(e): int(k) for e, k in experts}}
         bound = self.bound()
-        told = {"bound": bound, "bound is vacuous": bound >= self.trials}
+        told = {"bound": bound, "bound_is_vacuous": bound >= self.trials}
         best = {
-            "best learner": _name(self.best),
+            "best_learner": _name(self.best),
             "regret": self.mistakes - int(self.losses.min()),
         }
         return super().report | each | best | told

@@ -50,8 +50,8 @@ class GraphLearner(Learner):
             "updates": self.updates,
         }
         work = self.work
-        known["mean Lanczos steps"] = work["mean steps"]
-        known["most Lanczos steps"] = work["max steps"]
+        known["mean_lanczos_steps"] = work["mean_steps"]
+        known["most_lanczos_steps"] = work["max_steps"]
         return super().report | known
 
 
@@ -134,6 +134,6 @@ class MatrixWinnow(GraphLearner):
         assumes = f"some embedding separates all labels with margin {min(1.0, self.gamma):g}"
         return super().report | {
             "bound": bound,
-            "bound is vacuous": bound >= self.trials,
-            "bound assumes": assumes,
+            "bound_is_vacuous": bound >= self.trials,
+            "bound_assumes": assumes,
         }

@@ -15,7 +15,7 @@ asks: answers come in any order, and what is pending holds nobody up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -497,8 +497,15 @@ class Run:
                 run.recall(late[number])
             if isinstance(line, LoggedStep):
                 run._follow(line)
-            else:
-                run._repeat(number, *line)
+                continue
+            batch, answers = line
+            given = np.asarray(answers, dtype=np.float64)
+            if run._stream is not None and not run.steps:
+                run.ask()
+            asked = run.issued(number)
+            if asked is None or not asked.same_as(batch):
+                raise ReplayDiverged(diverged(plan, number, asked, batch))
+            run.repeat(number, given.__getitem__)
         return run
 
     def _follow(self, step: LoggedStep) -> None:
@@ -516,35 +523,34 @@ class Run:
         if not same:
             raise ReplayDiverged(diverged(self.plan, step.number, found, step.batch))
 
-    def _repeat(self, number: int, batch: Batch, answers: ArrayLike) -> None:
-        """Compare a batch with the one that the plan asks, and tell its answers."""
-        given = np.asarray(answers, dtype=np.float64)
-        if self._stream is not None and not self.steps:
-            self.ask()
-        asked, at = self._asked(number)
-        if asked is None or not asked.same_as(batch):
-            raise ReplayDiverged(diverged(self.plan, number, asked, batch))
-        if at is None:  # memory answered it
-            return
+    def issued(self, number: int) -> Batch | None:
+        """Return batch `number`, None where the plan has not asked for one."""
         if self._stream is not None:
-            at = at - len(self.history)
-            open_ = (at >= 0) & np.isin(at, self.open)
-            at, given = at[open_], given[open_]
-        else:
-            at = self.open
-            given = given[at]
-        if len(at):
-            self.tell([None if np.isnan(x) else x for x in given], at)
+            known = number < len(self._stream.wants)
+            return self._stream.steps[number].batch if known else None
+        return self._log[number].batch if number < len(self._log) else self.batch
 
-    def _asked(self, number: int) -> tuple[Batch | None, Indices | None]:
-        """Return what was asked as batch `number`, and where its answers go, None where they are there."""
+    def repeat(self, number: int, answers: Callable[[Indices], Array | None]) -> bool:
+        """Tell what a log holds of batch `number`; return whether that is all that the batch wants.
+
+        `answers` returns those at positions of the batch, None while one is missing, NaN where a measurement failed. It
+        is not called where memory answered the batch.
+        """
         if self._stream is not None:
-            if number >= len(self._stream.wants):
-                return None, None
-            return self._stream.steps[number].batch, self._stream.wants[number]
-        if number < len(self._log):
-            return self._log[number].batch, None
-        return self.batch, self.open
+            at = self._stream.wants[number] - len(self.history)
+            inside = np.flatnonzero((at >= 0) & np.isin(at, self.open))
+            at = at[inside]
+        elif number < len(self._log):
+            return True
+        else:
+            at = inside = self.open
+        values = answers(inside)
+        if values is None:
+            return False
+        if len(at):
+            failed = np.isnan(values).any()
+            self.tell([None if np.isnan(x) else x for x in values] if failed else values, at)
+        return True
 
     def recall(self, history: History) -> None:
         """Add a table of answers to the memory of this run."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from entrywise.budget import Ledger
 from entrywise.exceptions import EntrywiseError, Exhausted, ReplayDiverged
 from entrywise.queries import REPEATS, Batch, History, Plan, Prices, Situation
 from entrywise.results import Result
-from entrywise.run import Memory, Run, Stock, diverged, entry_keys, new_questions
+from entrywise.run import Memory, Run, Stock, diverged, entry_keys, fill_memory, new_questions
 from entrywise.study import past
 from entrywise.study.leases import NOT_GONE
 from entrywise.study.plans import Maker, make, prices_of
@@ -181,10 +182,10 @@ class Steps:
         if not plan.fresh:
             memory = Memory(plan.symmetric)
             told = past.read(self.store.database, record, at).told
-            _fill(memory, told, plan.tolerates_failed)
+            fill_memory(memory, told, plan.tolerates_failed)
             return memory
         stock = Stock(plan.symmetric)
-        _fill(stock, began, plan.tolerates_failed)
+        fill_memory(stock, began, plan.tolerates_failed)
         w = wants.c
         query = (
             sa.select(w.row, w.col, w.value)
@@ -223,46 +224,31 @@ class Steps:
         run = live.run
         told = self._answers(record, rows, live)
         live.seen, live.complete = [], False
-        for k, row in enumerate(rows):
-            asked = _asked(run, live.index)
+        lefts = [*(row.left for row in rows[1:]), record.left]  # what each step leaves
+        for row, left in zip(rows, lefts, strict=True):
+            asked = run.issued(live.index)
             if row.ended is not None:
                 if asked is not None or not run.finished:
-                    raise Refused(
-                        row.step, ReplayDiverged(diverged(run.plan, row.step, asked, None))
-                    )
+                    raise self._otherwise(record, run.plan, row, asked)
                 live.next = row.step + 1
                 return
             if asked is None or digest(asked) != row.digest:
-                logged = self.store.step_batch(record.id, row.step)
-                words = diverged(run.plan, row.step, asked, logged)
-                raise Refused(row.step, ReplayDiverged(words.replace(*_ADVICE)))
-            whole = live.index < run.number  # memory answered it
+                raise self._otherwise(record, run.plan, row, asked)
+            try:
+                whole = run.repeat(live.index, partial(_given, live, told, row.step, left))
+            except Exception as error:
+                raise Refused(row.step, error) from error
             if not whole:
-                values = told.of(row.step, run.open)
-                if values is None:
-                    return  # it is open, and nothing comes after it
-                following = rows[k + 1].left if k + 1 < len(rows) else record.left
-                self._tell(live, row, values, following, told)
+                return  # it is open, and nothing comes after it
             live.index += 1
             live.next = row.step + 1
         live.complete = True
 
-    def _tell(
-        self, live: Live, row: StepRow, values: Array, left: float | None, told: _Answers
-    ) -> None:
-        run = live.run
-        late, given = told.late(row.step)
-        if late is not None:
-            run.recall(late)
-        live.purse.fill(left)
-        live.seen = [*told.unseen(row.step), *given]
-        answers: Any = values
-        if np.isnan(values).any():
-            answers = [None if np.isnan(x) else x for x in values]
-        try:
-            run.tell(answers, run.open)
-        except Exception as error:
-            raise Refused(row.step, error) from error
+    def _otherwise(self, record: Record, plan: Plan, row: StepRow, asked: Batch | None) -> Refused:
+        """Return how what a plan asks differs from a step of the log."""
+        logged = None if row.ended else self.store.step_batch(record.id, row.step)
+        words = diverged(plan, row.step, asked, logged).replace(*_ADVICE)
+        return Refused(row.step, ReplayDiverged(words))
 
     def _answers(self, record: Record, rows: list[StepRow], live: Live) -> _Answers:
         first, last = rows[0].step, rows[-1].step
@@ -468,11 +454,8 @@ class Steps:
             found = plan.step(situation)
             asked = found if isinstance(found, Batch) else None
             same = asked is None if row.ended else asked is not None and digest(asked) == row.digest
-            if same:
-                continue
-            logged = None if row.ended else self.store.step_batch(record.id, row.step)
-            words = diverged(plan, row.step, asked, logged)
-            raise Refused(row.step, ReplayDiverged(words.replace(*_ADVICE)))
+            if not same:
+                raise self._otherwise(record, plan, row, asked)
         return len(rows)
 
 
@@ -546,8 +529,16 @@ class _Answers:
         return table, new
 
 
-def _asked(run: Run, index: int) -> Batch | None:
-    return run.log[index].batch if index < run.number else run.batch
+def _given(live: Live, told: _Answers, step: int, left: float | None, at: Indices) -> Array | None:
+    """Return the answers of a step, None while one is missing; a run that gets them has the money that was left then."""
+    values = told.of(step, at)
+    if values is not None:
+        late, given = told.late(step)
+        if late is not None:
+            live.run.recall(late)
+        live.purse.fill(left)
+        live.seen = [*told.unseen(step), *given]
+    return values
 
 
 def _said(call: Callable[[Situation], Any], situation: Situation, step: int) -> Result:
@@ -631,12 +622,6 @@ def _repeats(
 def _of_earlier(known: past.Past, record: Record) -> History:
     out = (known.state == past.WAITING) & (known.batch < record.first_step)
     return known.table[out & (known.batch != GIVEN)]
-
-
-def _fill(memory: Memory, told: History, failed: bool) -> None:
-    for mode in np.unique(told.mode).tolist():
-        some = told[told.mode == mode]
-        memory.add(mode, some.rows, some.cols, some.values, failed=failed)
 
 
 def _filter_of(row: StepRow) -> Filter:

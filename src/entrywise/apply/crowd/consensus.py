@@ -138,7 +138,7 @@ def consensus(
         What to do with a worker who answered an item twice.
     gold : mapping of items to true labels, optional
         Items checked by hand, drawn at random, 30 to 50 say. They change no label; they say how the confidence is to be
-        read, and how many labels are wrong (``report["wrong labels"]``, with the ends of a 95 % interval).
+        read, and how many labels are wrong (``report["wrong_labels"]``, with the ends of a 95 % interval).
 
     Returns
     -------
@@ -198,8 +198,8 @@ def _consensus(
     skills = skills_of(data, fit, q, rank_one)
     kinds = kinds_of(skills, data)
     report = _report(data, fit, rank_one, kinds) | report
-    report["expected wrong labels"] = _expected_wrong(confidence)
-    report["items without confidence"] = int(np.isnan(confidence).sum())
+    report["expected_wrong_labels"] = _expected_wrong(confidence)
+    report["items_without_confidence"] = int(np.isnan(confidence).sum())
     return Consensus(
         items=data.items,
         labels=data.classes[best],
@@ -231,10 +231,10 @@ def _trusted(data: CrowdAnswers, rank_one: Skills, confidence: Array) -> Array:
 
 def _told_by_gold(wrong: WrongLabels) -> dict[str, float]:
     return {
-        "gold items": wrong.items,
-        "wrong labels": wrong.share,
-        "wrong labels, low": wrong.low,
-        "wrong labels, high": wrong.high,
+        "gold_items": wrong.items,
+        "wrong_labels": wrong.share,
+        "wrong_labels_low": wrong.low,
+        "wrong_labels_high": wrong.high,
     }
 
 
@@ -244,12 +244,12 @@ def _report(data: CrowdAnswers, fit: CrowdFit, rank_one: Skills, kinds: Names) -
     return {
         "model": fit.name,
         "iterations": fit.iterations,
-        "class shares": dict(zip(named, np.exp(fit.prior).tolist(), strict=True)),
+        "class_shares": dict(zip(named, np.exp(fit.prior).tolist(), strict=True)),
         "components": int(np.sum(size > 1)),
-        "workers sharing no item": int((~data.shared).sum()),
-        "workers not comparable": int(np.sum(kinds == "not comparable")),
-        "adversarial workers": int(np.sum(kinds == "adversarial")),
-        "coin workers": int(np.sum(kinds == "coin")),
+        "workers_sharing_no_item": int((~data.shared).sum()),
+        "workers_not_comparable": int(np.sum(kinds == "not comparable")),
+        "adversarial_workers": int(np.sum(kinds == "adversarial")),
+        "coin_workers": int(np.sum(kinds == "coin")),
     }
 
 

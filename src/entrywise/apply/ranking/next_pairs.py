@@ -100,7 +100,7 @@ def _averaged(gap: Array, R: Array, found: Ranking) -> tuple[Array, Array]:
     """Chance of the first, and what a game tells, over the posterior of the difference."""
     # the mean of a logistic over a Gaussian is nearly the logistic of a gap shrunk so
     shrunk = gap / np.sqrt(1.0 + np.pi * R / 8.0)
-    p, v, _ = moments(shrunk, float(found.report["weight of ties"]))
+    p, v, _ = moments(shrunk, float(found.report["weight_of_ties"]))
     return p, v
 
 

@@ -116,7 +116,7 @@ class Ranking(Result):
         if not 0 < level < 1:
             raise ParameterError(f"level must be between 0 and 1, got {level}")
         tail = (1.0 + level) / 2.0
-        if not self.report["spread learned"]:
+        if not self.report["spread_learned"]:
             return float(ndtri(tail))
         free = len(self.items) - int(self.report["components"])
         return float(stdtrit(max(free, 1), tail))
@@ -200,7 +200,7 @@ def rank(
     fit = _fit(names, games, method, prior, ties)
     scatter = _scatter(games, fit, method, errors)
     learned = method == "bradley-terry" and isinstance(prior, str)
-    return _in_order(names, games, fit, scatter, {"method": method, "spread learned": learned})
+    return _in_order(names, games, fit, scatter, {"method": method, "spread_learned": learned})
 
 
 def _refuse_options(method: str, prior: Any, ties: str, errors: str) -> None:
@@ -328,12 +328,12 @@ def _in_order(
         "comparisons": float(games.played.sum()),
         "ties": float(games.tied.sum()),
         "components": int(count),
-        "largest component": int(size.max()),
+        "largest_component": int(size.max()),
         "iterations": fit.steps,
         "spread": fit.spread,
-        "weight of ties": fit.nu,
-        "never lost": int(np.sum((losses == 0) & (ties == 0))),
-        "never won": int(np.sum((wins == 0) & (ties == 0))),
+        "weight_of_ties": fit.nu,
+        "never_lost": int(np.sum((losses == 0) & (ties == 0))),
+        "never_won": int(np.sum((wins == 0) & (ties == 0))),
     }
     return Ranking(
         items=names[place],
