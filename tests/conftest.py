@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from databases import database_url, desk, own_server, postgres_url  # noqa: F401  fixtures of every test of studies
+from databases import database_url, desk, lab, own_server, postgres_url  # noqa: F401  fixtures of every test of studies
 
 settings.register_profile(
     "ci",

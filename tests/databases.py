@@ -29,6 +29,28 @@ class Desk:
         return Study.open(Store(self.url), self.prefix + name, plans=study_plans.ALLOWED)
 
 
+@pytest.fixture
+def lab(tmp_path):
+    """A file of SQLite."""
+    return str(tmp_path / "lab.db")
+
+
+def fill(study, matrix, **extra):
+    """Answer what a study asks by a matrix, and return what it asked."""
+    asked = study.ask(**extra)
+    study.tell([(q.id, matrix[q.index]) for q in asked])
+    return asked
+
+
+def small_board(where, name="s", **other):
+    """Return a study that buys cells of three rows and five columns, or of others."""
+    from entrywise.study import Study
+
+    usual = {"plan": "most-informative", "params": {"rank": 1, "reserve": 0.0}, "seed": 1}
+    lines = {"budget": 12, "rows": ["a", "b", "c"], "cols": list("uvwxy")}
+    return Study.create(where, name, **usual | lines | other)
+
+
 def needs_postgres():
     """Skip the test where no PostgreSQL server is installed, unless ENTRYWISE_REQUIRE_POSTGRES=1."""
     from entrywise.checks import postgres

@@ -464,7 +464,7 @@ def test_repeats_first_last_keep():
 
 def test_bad_levels():
     found = consensus(*crowd(0, n=30)[:3])
-    with pytest.raises(ParameterError, match="level must be between"):
+    with pytest.raises(ParameterError, match="level must be above 0"):
         found.interval(1.0)
     with pytest.raises(ParameterError, match="shrink must be"):
         agreement_skills([1, 1], ["a", "b"], ["x", "y"], shrink=-1)

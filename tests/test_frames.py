@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import entrywise as ew
+from databases import small_board
 from entrywise.apply.crowd import consensus, next_labels
 from entrywise.apply.leaderboard import Bought, scores
 from entrywise.apply.ranking import rank
@@ -13,7 +14,6 @@ from entrywise.estimators import AdaptiveNystroem, LowRankImputer, PartialPCA, S
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.frames import make_frame
 from entrywise.gallery import random_low_rank
-from entrywise.study import Study
 
 BACKENDS = ["polars", "pandas"]
 ROWS, COLS = [f"r{i}" for i in range(8)], [f"c{j}" for j in range(6)]
@@ -66,18 +66,8 @@ def test_a_frame_is_completed_into_a_frame(table, backend):
     assert len(row) == 6
 
 
-def test_a_study_takes_and_gives_frames(table, backend, tmp_path):
-    study = Study.create(
-        str(tmp_path / "lab.db"),
-        "s",
-        plan="most-informative",
-        params={"rank": 1, "reserve": 0.0},
-        seed=1,
-        budget=6,
-        rows=ROWS,
-        cols=COLS,
-        known=table,
-    )
+def test_a_study_takes_and_gives_frames(table, backend, lab):
+    study = small_board(lab, budget=6, rows=ROWS, cols=COLS, known=table)
     asked = study.ask(4)
     todo = asked.to_frame(backend)
     assert np.asarray(todo["id"]).tolist() == [question.id for question in asked]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from databases import small_board
 from entrywise.exceptions import DataError
 from entrywise.formats import Annotations, load
 from entrywise.integrations import label_studio, lm_eval
@@ -29,16 +30,7 @@ def study(tmp_path):
     """A study of two models over the documents of a first run."""
     lm_eval_folder(tmp_path / "first", "seen", DOCS, [1.0] * 8)
     cols = load(tmp_path / "first", metric=METRIC).cols
-    return Study.create(
-        str(tmp_path / "lab.db"),
-        "board",
-        plan="most-informative",
-        params={"rank": 1, "reserve": 0.0},
-        seed=1,
-        budget=10,
-        rows=MODELS,
-        cols=cols,
-    )
+    return small_board(str(tmp_path / "lab.db"), "board", budget=10, rows=MODELS, cols=cols)
 
 
 def score(model, doc):

@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("lm_eval", reason="lm-eval is not installed")
 
+from databases import small_board
 from entrywise.formats import load
 from entrywise.integrations import lm_eval
-from entrywise.study import Study
 
 TASK = """task: quiz
 dataset_path: json
@@ -57,20 +57,12 @@ def harness(root, out, *words):
 
 
 @pytest.mark.slow
-def test_a_study_chooses_the_documents_and_takes_the_scores(tmp_path):
+def test_a_study_chooses_the_documents_and_takes_the_scores(tmp_path, lab):
     docs = [{"question": f"What is {k}?", "choices": ["a", "b"], "answer": k % 2} for k in range(8)]
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, docs)))
     harness(tmp_path, tmp_path / "first")
-    study = Study.create(
-        str(tmp_path / "lab.db"),
-        "board",
-        plan="most-informative",
-        params={"rank": 1, "reserve": 0.0},
-        seed=1,
-        budget=6,
-        rows=["small", "big"],
-        cols=load(tmp_path / "first").cols,
-    )
+    cols = load(tmp_path / "first").cols
+    study = small_board(lab, "board", budget=6, rows=["small", "big"], cols=cols)
     samples = lm_eval.ask(study, "small", limit=3)
     wanted = json.loads(samples)["quiz"]
     assert 1 <= len(wanted) <= 3

@@ -9,22 +9,14 @@ import zipfile
 
 import pytest
 
+from databases import small_board
 from entrywise.study import Store, Study
 from entrywise.study import archive as archives
 
 
 @pytest.fixture
-def study(tmp_path):
-    return Study.create(
-        str(tmp_path / "lab.db"),
-        "s",
-        plan="most-informative",
-        params={"rank": 1, "reserve": 0.0},
-        seed=1,
-        budget=12,
-        rows=["a", "b", "c"],
-        cols=list("uvwxy"),
-    )
+def study(lab):
+    return small_board(lab)
 
 
 def reasons(study):

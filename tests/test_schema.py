@@ -18,7 +18,8 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks as openapi
 
-from entrywise.study import Store, Study
+from databases import small_board
+from entrywise.study import Store
 from entrywise.web import guard
 from entrywise.web.app import create_app
 
@@ -30,16 +31,7 @@ HOST = "http://localhost:8642"
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
     store = Store(str(tmp_path_factory.mktemp("schema") / "lab.db"))
-    study = Study.create(
-        store,
-        "s",
-        plan="most-informative",
-        params={"rank": 1, "reserve": 0.0},
-        seed=1,
-        budget=12,
-        rows=["a", "b", "c"],
-        cols=list("uvwxy"),
-    )
+    study = small_board(store)
     study.tell([(question.id, 1.0) for question in study.ask(5)])
     found = create_app(store)
     yield found

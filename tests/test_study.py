@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 import entrywise as ew
 import study_plans
+from databases import fill
 from entrywise.active import adaptive_nystrom
 from entrywise.checks.plans import same_result
 from entrywise.exceptions import NotPSD, ParameterError, ReplayDiverged, StoreError, TellError
@@ -27,17 +28,6 @@ from entrywise.study.steps import Steps
 
 A = random_psd(9, 3, 5)
 NYSTROM = {"plan": "adaptive-nystrom", "params": {"n": 9}, "seed": 1}
-
-
-@pytest.fixture
-def lab(tmp_path):
-    return str(tmp_path / "lab.db")
-
-
-def fill(study, matrix, **extra):
-    asked = study.ask(**extra)
-    study.tell([(q.id, matrix[q.index]) for q in asked])
-    return asked
 
 
 # the promised face

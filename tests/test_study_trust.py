@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 import study_plans
+from databases import fill
 from entrywise.exceptions import DataError, EntrywiseError, ParameterError, StoreError
 from entrywise.gallery import random_psd
 from entrywise.study import Store, Study, database
@@ -22,17 +23,6 @@ from entrywise.study.schema import HEAD, epochs, studies
 
 A = random_psd(9, 3, 5)
 NYSTROM = {"plan": "adaptive-nystrom", "params": {"n": 9}, "seed": 1}
-
-
-@pytest.fixture
-def lab(tmp_path):
-    return str(tmp_path / "lab.db")
-
-
-def fill(study, matrix, **extra):
-    asked = study.ask(**extra)
-    study.tell([(q.id, matrix[q.index]) for q in asked])
-    return asked
 
 
 # data never name code

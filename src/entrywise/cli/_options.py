@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from entrywise.exceptions import ParameterError
 from entrywise.tables import whole
 
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+
+Where = Annotated[
+    str,
+    typer.Argument(
+        help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE"
+    ),
+]
 
 
 def shape_of(text: str) -> tuple[int, int]:

@@ -101,10 +101,10 @@ def complete(
     Example: entrywise complete ratings.csv --level 0.9 > filled.csv
     """
     from entrywise.complete import complete as fit
+    from entrywise.results import refuse_level
     from entrywise.tables import read_entries, read_features
 
-    if not 0 < level < 1:
-        raise ParameterError(f"--level must be above 0 and below 1, got {level}")
+    refuse_level(level, "--level")
     said = (all_cells, pairs is not None, top is not None, new is not None)
     if sum(said) > 1:
         raise ParameterError("give at most one of --all, --pairs, --top and --new")

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
-from entrywise.exceptions import DataError, ParameterError
+from entrywise.exceptions import DataError
 
 if TYPE_CHECKING:
     from entrywise.apply.crowd import Consensus
@@ -68,9 +68,9 @@ def crowd(
     Example: entrywise crowd labels.csv --truth gold.csv --workers
     """
     from entrywise.apply.crowd import consensus
+    from entrywise.results import refuse_level
 
-    if not 0 < level < 1:
-        raise ParameterError(f"--level must be above 0 and below 1, got {level}")
+    refuse_level(level, "--level")
     cells, taken = answered(file, item, worker, label)
     true = None if truth is None else gold_of(truth)
     checked = None if gold is None else gold_of(gold)

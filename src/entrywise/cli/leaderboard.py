@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from entrywise.cli._judged import named_file, report_judged
+from entrywise.cli._options import Where
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
 from entrywise.cli.study import count
 
@@ -18,12 +19,6 @@ leaderboard = typer.Typer(
     no_args_is_help=True,
 )
 
-Where = Annotated[
-    str,
-    typer.Argument(
-        help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE"
-    ),
-]
 Name = Annotated[str, typer.Option(help="What the study is called.")]
 Level = Annotated[float, typer.Option(help="Of the intervals and of what is called sure.")]
 PriceFile = Annotated[

@@ -6,14 +6,11 @@ from typing import Annotated
 
 import typer
 
+from entrywise.cli._options import Where
+
 
 def mcp(
-    database: Annotated[
-        str,
-        typer.Argument(
-            help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE"
-        ),
-    ],
+    database: Where,
     role: Annotated[
         str, typer.Option(help="reader (may look) or worker (may also ask and tell).")
     ] = "worker",

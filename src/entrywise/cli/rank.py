@@ -58,10 +58,10 @@ def rank(
     Example: entrywise rank games.csv --winner better --loser worse
     """
     from entrywise.apply.ranking import rank as fit
+    from entrywise.results import refuse_level
     from entrywise.tables import read_comparisons
 
-    if not 0 < level < 1:
-        raise ParameterError(f"--level must be above 0 and below 1, got {level}")
+    refuse_level(level, "--level")
     seen = read_comparisons(file, winner, loser)
     try:
         found = fit(

@@ -7,14 +7,11 @@ from typing import Annotated
 
 import typer
 
+from entrywise.cli._options import Where
+
 
 def report(
-    database: Annotated[
-        str,
-        typer.Argument(
-            help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE"
-        ),
-    ],
+    database: Where,
     name: Annotated[str, typer.Argument(help="The study.", metavar="STUDY")],
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
 ) -> None:

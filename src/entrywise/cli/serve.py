@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from entrywise.cli._options import Where
 from entrywise.cli._shared import say
 from entrywise.exceptions import ParameterError
 
@@ -14,12 +15,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def serve(
-    database: Annotated[
-        str,
-        typer.Argument(
-            help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE"
-        ),
-    ],
+    database: Where,
     host: Annotated[str, typer.Option(help="Where to listen; this machine alone.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 8642,
     cert: Annotated[Path | None, typer.Option(help="Certificate (PEM), for TLS.")] = None,

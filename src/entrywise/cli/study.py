@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from entrywise.cli._options import Where
 from entrywise.cli._shared import Format, FormatOption, emit, say
 from entrywise.exceptions import ParameterError
 
@@ -22,12 +23,6 @@ study = typer.Typer(
     no_args_is_help=True,
 )
 
-Where = Annotated[
-    str,
-    typer.Argument(
-        help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE"
-    ),
-]
 Name = Annotated[str, typer.Argument(help="The study.", metavar="STUDY")]
 Worker = Annotated[str | None, typer.Option(help="Who measures.")]
 Rows = Annotated[list[str] | None, typer.Option("--row", help="Only this row; * and ? match.")]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from entrywise.cli._options import Where
 from entrywise.cli._shared import Format, FormatOption, emit, say
 
 token = typer.Typer(
@@ -14,13 +15,6 @@ token = typer.Typer(
     help="Let people and programs in through the service: tokens with a role, that expire.",
     no_args_is_help=True,
 )
-
-Where = Annotated[
-    str,
-    typer.Argument(
-        help="The database: a file, or postgresql://user@host/name.", metavar="DATABASE"
-    ),
-]
 
 
 @token.command()

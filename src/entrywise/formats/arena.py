@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 from entrywise.exceptions import DataError
 from entrywise.formats.source import FileFormat, Source, Wanted
-from entrywise.tables import Column, Comparisons, Table, comparisons_of
+from entrywise.tables import Column, Comparisons, Table, comparisons_of, csv_text
 
 _NAMES = ("model_a", "model_b", "winner")
 
@@ -36,12 +33,8 @@ def _table(source: Source) -> Table:
 
 def write(games: Comparisons) -> str:
     """Return battles as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_NAMES)
-    for won, lost, tied in zip(games.winners, games.losers, games.tied, strict=True):
-        writer.writerow((won, lost, "tie" if tied else "model_a"))
-    return text.getvalue()
+    lines = zip(games.winners, games.losers, games.tied, strict=True)
+    return csv_text(_NAMES, ((a, b, "tie" if tied else "model_a") for a, b, tied in lines))
 
 
 FORMAT = FileFormat(

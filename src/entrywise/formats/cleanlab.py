@@ -6,14 +6,11 @@ column without a name, or one called ``item`` or ``task``; a table without it nu
 
 from __future__ import annotations
 
-import csv
-import io
-
 from entrywise.exceptions import DataError
 from entrywise.formats.cells import Annotations
 from entrywise.formats.source import FileFormat, Source, Wanted
 from entrywise.layouts import plain_name
-from entrywise.tables import is_gap, read_table
+from entrywise.tables import csv_text, is_gap, read_table
 
 _INDEX = ("", "item", "task")
 
@@ -51,12 +48,8 @@ def write(given: Annotations) -> str:
         if (item, worker) in labels:
             raise DataError(f"{worker!r} labelled {item!r} twice; cleanlab has one place for it")
         labels[item, worker] = label
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("item", *workers))
-    for item in items:
-        writer.writerow((item, *(labels.get((item, worker), "") for worker in workers)))
-    return text.getvalue()
+    lines = ((item, *(labels.get((item, worker), "") for worker in workers)) for item in items)
+    return csv_text(("item", *workers), lines)
 
 
 FORMAT = FileFormat(

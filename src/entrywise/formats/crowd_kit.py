@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 from entrywise.formats.cells import Annotations
 from entrywise.formats.source import FileFormat, Source, Wanted
-from entrywise.tables import read_long
+from entrywise.tables import csv_text, read_long
 
 _NAMES = ("task", "worker", "label")
 
@@ -27,11 +24,7 @@ def read(source: Source, wanted: Wanted) -> Annotations:
 
 def write(given: Annotations) -> str:
     """Return the answers as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_NAMES)
-    writer.writerows(zip(given.items, given.workers, given.labels, strict=True))
-    return text.getvalue()
+    return csv_text(_NAMES, zip(given.items, given.workers, given.labels, strict=True))
 
 
 FORMAT = FileFormat(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from entrywise.exceptions import DataError
 from entrywise.formats.cells import Cell, ScoredCells, Usage
 from entrywise.formats.prices import quotes
 from entrywise.formats.source import Source, Wanted
-from entrywise.tables import Table, number, read_entries, read_table, whole
+from entrywise.tables import Table, csv_text, number, read_entries, read_table, whole
 
 FAILED = "failed"
 LONG = ("row", "col", "value", "repeat", "input_tokens", "output_tokens", "seconds", "cost")
@@ -64,7 +62,9 @@ def _numbers(table: Table, name: str) -> list[float | None]:
 
 def write_long(cells: ScoredCells) -> str:
     """Return the cells as CSV, one a line; ``entrywise study tell`` takes it as it is."""
-    return _csv(LONG, ((c.row, c.col, _value(c), c.repeat, *c.usage, c.cost) for c in cells.cells))
+    return csv_text(
+        LONG, ((c.row, c.col, _value(c), c.repeat, *c.usage, c.cost) for c in cells.cells)
+    )
 
 
 def write_wide(cells: ScoredCells) -> str:
@@ -78,29 +78,21 @@ def write_wide(cells: ScoredCells) -> str:
         values[cell.row, cell.col] = cell.value
     cols = cells.cols
     lines = ((row, *(values.get((row, col)) for col in cols)) for row in cells.rows)
-    return _csv(("row", *cols), lines)
+    return csv_text(("row", *cols), lines)
 
 
 def write_columns(cells: ScoredCells) -> str:
     """Return the columns, for ``--cols``."""
-    return _csv(("col",), ((col,) for col in cells.cols))
+    return csv_text(("col",), ((col,) for col in cells.cols))
 
 
 def write_prices(cells: ScoredCells) -> str:
     """Return a price for every cell, for ``entrywise leaderboard create --price``."""
-    return _csv(("row", "col", "price"), quotes(cells))
+    return csv_text(("row", "col", "price"), quotes(cells))
 
 
 def _value(cell: Cell) -> Any:
     return FAILED if cell.value is None else cell.value
-
-
-def _csv(columns: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(lines)
-    return text.getvalue()
 
 
 WRITERS: dict[str, Callable[[ScoredCells], str]] = {

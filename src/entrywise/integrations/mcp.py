@@ -21,7 +21,7 @@ from entrywise.apply.leaderboard.rehearsal import BUDGETS
 from entrywise.exceptions import DataError, EntrywiseError, ParameterError
 from entrywise.observations import Observations
 from entrywise.queries import Prices
-from entrywise.results import LowRank
+from entrywise.results import LowRank, refuse_level
 from entrywise.study import Store, Study
 
 Role = Literal["reader", "worker"]
@@ -99,8 +99,7 @@ class Tools:
 
     def report(self, study: str, level: float = 0.9) -> dict[str, Any]:
         """Return the result so far: its cost, what is promised about it and, for a table, each row's mean with its interval."""
-        if not 0 < level < 1:
-            raise ParameterError(f"level must be above 0 and below 1, got {level}")
+        refuse_level(level)
         held = self._open(study)
         found = held.result()
         promised = [

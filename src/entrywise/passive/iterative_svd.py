@@ -76,12 +76,7 @@ def iterative_svd(
 
     root = np.sqrt(np.maximum((left**2).sum(axis=0), 1e-300)) ** 0.5
     report = {"method": "iterative-svd", "rank": rank, "sweeps": done, "converged": still}
-    return LowRank.of_entries(
-        seen,
-        out_of_unit(left / root, unit),
-        right * root,
-        report=report,
-    )
+    return LowRank.of_entries(seen, out_of_unit(left / root, unit), right * root, report=report)
 
 
 def soft_filled(X: Array, rank: int, *, max_sweeps: int = 100, tol: float = 1e-4) -> Array:

@@ -51,6 +51,6 @@ def log_least_squares(
     array([6., 3., 2.])
     """
     refuse_empty(observations, "log_least_squares")
-    fit = MultiplicativeFit(observations)
-    fit.start(weighted)
-    return fit.result("log least squares", certify)
+    fit = MultiplicativeFit(observations)  # 1
+    fit.start(weighted)  # 2, 3  equation (5), and the signs of the exponents
+    return fit.result("log least squares", certify)  # 4

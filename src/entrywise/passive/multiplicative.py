@@ -19,7 +19,7 @@ from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.linalg.laplacian import Laplacian
 from entrywise.observations import Observations
 from entrywise.passive.connecting_entries import connecting_entries
-from entrywise.results import Certificate, Interval, LowRank
+from entrywise.results import Certificate, Interval, LowRank, refuse_level
 from entrywise.types import Array, Indices
 
 SHOWN = 100  # entries listed in a report
@@ -188,8 +188,7 @@ class RankOne(LowRank):
         report says so). Intervals are clipped to ``bounds``. `noise` is the standard deviation of the new measurement,
         that of the known entries when not given.
         """
-        if not 0 < level < 1:
-            raise ParameterError(f"level of an interval must be in (0, 1), got {level}")
+        refuse_level(level, "level of an interval")
         if of not in ("answer", "truth"):
             raise ParameterError(f"of must be 'answer' or 'truth', got {of!r}")
         from scipy.stats import norm, t

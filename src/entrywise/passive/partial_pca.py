@@ -107,7 +107,7 @@ def partial_pca(
         sums = samples
     else:
         X = as_samples(samples)
-        sums = PairSums(X.shape[1], centered=center).add(X, weights)
+        sums = PairSums(X.shape[1], centered=center).add(X, weights)  # "for i = 1 to m do"
     return from_sums(
         sums,
         rank,
@@ -140,9 +140,10 @@ def from_sums(
     check_seen(sums)
     if center and sums.samples <= 1:
         raise DataError("one sample has no variance; give at least two, or center=False")
-    C = covariance(sums, center=center, mask=mask, per_sample=per_sample)
+    C = covariance(sums, center=center, mask=mask, per_sample=per_sample)  # equation (4)
     N = sums.counts()
-    found = from_covariance(C, k, sums.means() if center else np.zeros(d), repair)
+    center_ = sums.means() if center else np.zeros(d)
+    found = from_covariance(C, k, center_, repair)  # "Compute the eigendecomposition"
     if center and not found.spectrum[0] > 0:
         raise DataError(
             "every attribute is constant, so there is no direction to find; give samples that vary, or center=False"

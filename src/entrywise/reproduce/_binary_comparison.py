@@ -89,17 +89,12 @@ def _counted(key: tuple[int, int]) -> dict[str, float]:
 
 def _bounds(far: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """Return the bounds at sides that no stream reaches, for a trace norm of n sqrt(k)."""
-    norm = far * math.sqrt(KINDS)
-    whole = [int(n) for n in far]
+    root = math.sqrt(KINDS)
+    hazan = [regret_bound(n * root, int(n), int(n), int(n * n)) / 2 for n in far]
     return {
-        OURS: np.array([winnow_bound(int(2 * n), 1 / math.sqrt(KINDS)) for n in far]),
-        HAZAN: np.array(
-            [
-                regret_bound(x, n, n, int(y * y)) / 2
-                for x, n, y in zip(norm, whole, far, strict=True)
-            ]
-        ),
-        ROUNDING: norm * np.sqrt(far),
+        OURS: np.array([winnow_bound(int(2 * n), 1 / root) for n in far]),
+        HAZAN: np.array(hazan),
+        ROUNDING: far * root * np.sqrt(far),
     }
 
 

@@ -26,6 +26,7 @@ from entrywise.reproduce._binary_streams import TRIALS, Stream, hazan_of, mistak
 from entrywise.reproduce.figures import Claim, Drawing, new_figure
 
 DATA = {"zoo": "traits", "house_votes_84": "votes", "senate_106": "votes"}
+COLORS = {"auto": "tab:orange", "kernel in hindsight": TRIALS}
 RIVALS = (
     "Hazan et al., best of six",
     "randomised rounding",
@@ -106,8 +107,9 @@ def _learners(U: NDArray[np.int64], slow: bool) -> dict[str, list[Learner]]:
 def _draw(axis: Any, name: str, row: dict[str, float]) -> None:
     shown = [x for x in row if x != "labels"][::-1]
     share = [100 * row[x] / row["labels"] for x in shown]
-    bars = axis.barh(shown, share, color=[_color(x) for x in shown])
-    axis.bar_label(bars, fmt=_label, fontsize=8, padding=2)
+    bars = axis.barh(shown, share, color=[COLORS.get(x, "tab:blue") for x in shown])
+    words = ["" if math.isnan(x) else f"{x:.1f}" for x in share]
+    axis.bar_label(bars, words, fontsize=8, padding=2)
     for k in np.flatnonzero(np.isnan(share)):
         axis.text(0.3, k, "too slow here", fontsize=8, va="center", color=TRIALS)
     axis.set(
@@ -115,16 +117,6 @@ def _draw(axis: Any, name: str, row: dict[str, float]) -> None:
         title=name.replace("_", " "),
         xlim=(0, 1.15 * np.nanmax(share)),
     )
-
-
-def _color(learner: str) -> str:
-    if learner == "auto":
-        return "tab:orange"
-    return TRIALS if "hindsight" in learner else "tab:blue"
-
-
-def _label(share: float) -> str:
-    return "" if math.isnan(share) else f"{share:.1f}"
 
 
 def _claim(name: str, row: dict[str, float]) -> Claim:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from entrywise.npz import write_whole
+from entrywise.tables import write_table
 
 Key = TypeVar("Key", bound=Hashable)
 LEVEL = 0.95  # of the intervals in claim tables
@@ -138,11 +138,7 @@ class Drawing:
 
     def csv(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Write a table of the figure."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-        write_whole(self.folder / name, text.getvalue().encode())
+        write_table(self.folder / name, columns, rows)
 
     def picture(self, name: str, figure: Any) -> None:
         """Write a picture of the figure."""

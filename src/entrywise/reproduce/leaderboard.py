@@ -59,44 +59,14 @@ def spend(work: Drawing) -> list[Claim]:
     figure, axes = new_figure(columns=3, rows=2, width=4.4, height=3.4)
     table, claims = [], []
     for axis, (name, (A, price, shares)) in zip(axes.ravel(), cases.items(), strict=True):
-        known = ~np.isnan(A)
-        whole = float(known.sum()) if price is None else float(price[known].sum())
-        errors: dict[str, list[list[float]]] = {rule: [] for rule in rules}
-        for share in shares:
-            for rule in rules:
-                found = [
-                    _error(A, price, known, rule, float(np.floor(share * whole)), seed)
-                    for seed in seeds
-                ]
-                errors[rule].append(found)
-                table.append(
-                    (
-                        name,
-                        rule,
-                        share,
-                        float(np.mean(found)),
-                        float(np.std(found) / np.sqrt(len(found))),
-                    )
-                )
-            work.say(f"  {name}, {share:.3g} of the money")
-        for rule in rules:
-            axis.plot(
-                [100 * s for s in shares],
-                [np.mean(e) for e in errors[rule]],
-                "o-",
-                ms=3,
-                lw=2 if rule == "gain" else 1,
-                label=rule,
-            )
-        axis.set(xscale="log", xlabel="% of the money", ylabel="held-out RMSE", title=name)
-        axis.set_xticks([100 * s for s in shares], [f"{100 * s:g}" for s in shares], minor=False)
-        axis.set_xticks([], minor=True)
-        axis.grid(alpha=0.3)
+        errors = _errors(A, price, shares, rules, seeds)
+        work.say(f"  {name}")
+        for k, share in enumerate(shares):
+            for rule, e in ((rule, every[k]) for rule, every in errors.items()):
+                table.append((name, rule, share, float(e.mean()), float(e.std() / len(e) ** 0.5)))
+        _draw_spend(axis, name, shares, errors)
         fair = "uniform" if price is None else "random"
-        change = [
-            100 * (np.mean(np.array(g) / np.array(u)) - 1)
-            for g, u in zip(errors["gain"], errors[fair], strict=True)
-        ]
+        change = 100 * (np.mean(errors["gain"] / errors[fair], axis=1) - 1)
         claims.append(
             Claim(
                 "spend",
@@ -111,6 +81,28 @@ def spend(work: Drawing) -> list[Claim]:
     work.picture("spend.png", figure)
     work.csv("spend.csv", ("matrix", "rule", "share", "rmse", "standard error"), table)
     return claims
+
+
+def _errors(A: Array, price: Array | None, shares: Any, rules: Any, seeds: Any) -> dict[str, Array]:
+    """Return the errors of each rule, shape (shares, seeds)."""
+    known = ~np.isnan(A)
+    whole = float(known.sum()) if price is None else float(price[known].sum())
+    budgets = [float(np.floor(share * whole)) for share in shares]
+    return {
+        rule: np.array([[_error(A, price, known, rule, b, s) for s in seeds] for b in budgets])
+        for rule in rules
+    }
+
+
+def _draw_spend(axis: Any, name: str, shares: Any, errors: dict[str, Array]) -> None:
+    percent = [100 * share for share in shares]
+    for rule, every in errors.items():
+        wide = 2 if rule == "gain" else 1
+        axis.plot(percent, every.mean(axis=1), "o-", ms=3, lw=wide, label=rule)
+    axis.set(xscale="log", xlabel="% of the money", ylabel="held-out RMSE", title=name)
+    axis.set_xticks(percent, [f"{p:g}" for p in percent], minor=False)
+    axis.set_xticks([], minor=True)
+    axis.grid(alpha=0.3)
 
 
 def _error(A: Array, price: Array | None, known: Any, rule: str, budget: float, seed: int) -> float:

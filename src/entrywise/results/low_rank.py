@@ -21,7 +21,7 @@ from entrywise.results.levels import (
 )
 from entrywise.results.matrix import Matrix, lookup
 from entrywise.results.posterior import Lines, Posterior, solve_lines
-from entrywise.results.result import Interval
+from entrywise.results.result import Interval, refuse_level
 from entrywise.types import Array, Indices
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ class LowRank(Matrix):
     col_labels: tuple[str, ...] | None = None
 
     @classmethod
-    def of_entries(cls, seen: Observations, **fields: Any) -> LowRank:
+    def of_entries(cls, seen: Observations, left: Array, right: Array, **fields: Any) -> LowRank:
         """Return a fit to `seen`, which knows the labels and how often each line was seen."""
         lines = ("row_counts", "col_counts", "row_labels", "col_labels")
-        return cls(**{name: getattr(seen, name) for name in lines}, **fields)
+        return cls(left, right, **{name: getattr(seen, name) for name in lines}, **fields)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -184,7 +184,7 @@ class LowRank(Matrix):
 
         Of the shape of both and one more axis, along ``answers.values``: ``found.answers.values[found.levels(3, 4)]``.
         """
-        _check_level(level, "levels")
+        refuse_level(level, "level of levels")
         answers = self._levels()
         return answers.sets(self._probabilities(*self._where(rows, cols)), level)
 
@@ -260,7 +260,7 @@ class LowRank(Matrix):
         scores exceed the Gaussian. Intervals are clipped to ``bounds``. Of yes/no answers the interval of an answer is
         that of its set (:meth:`levels`), and the interval of the truth is that of the expected answer.
         """
-        _check_level(level, "interval")
+        refuse_level(level, "level of interval")
         if of not in ("answer", "truth"):
             raise ParameterError(f"of must be 'answer' or 'truth', got {of!r}")
         if not self.has_variance and self.calibration is None:
@@ -460,33 +460,33 @@ class LowRank(Matrix):
         order = np.argsort(new.rows, kind="stable")
         pointer = np.searchsorted(new.rows[order], np.arange(lines + 1))
         j = cols[order]
-        known = None
-        if features is not None:
-            known = self._encoded(features, new.row_labels, lines)
-        noise = np.full(len(j), self.noise_variance)
-        if new.noise is not None:
-            noise = new.noise_array()[order] ** 2
-        steps = 1
-        values = new.values[order]
-        if self.logarithm:
-            noise = noise if new.noise is None else noise / (1.0 + values) ** 2
-            values = log_counts(values)
-        variance = noise + self.lack_variance
+        known = None if features is None else self._encoded(features, new.row_labels, lines)
+        values, rows = new.values[order], self.posterior.rows
         if self.is_binary:
-            steps = FOLDING_STEPS
             yes = self._yes(values)
-            values, variance = pseudo_answers(np.zeros(len(j)), np.zeros(len(j)), yes)
-        rows = self.posterior.rows
-        for step in range(steps):
-            mean, cov = self._solve_rows(pointer, j, values, variance, known)
-            if step < steps - 1:
+            eta = spread = np.zeros(len(j))
+            i = np.repeat(np.arange(lines), np.diff(pointer))
+            for _ in range(FOLDING_STEPS - 1):
+                mean, cov = self._solve_rows(pointer, j, *pseudo_answers(eta, spread, yes), known)
                 trial = self._with_rows(mean, replace(rows, cov=cov), pointer, new.row_labels)
-                i = np.repeat(np.arange(lines), np.diff(pointer))
                 eta, spread = trial.latent(i, j), trial._latent_variance(i, j)
-                values, variance = pseudo_answers(eta, spread, yes)
+            values, variance = pseudo_answers(eta, spread, yes)
+        else:
+            values, variance = self._latent_answers(values, new, order)
+        mean, cov = self._solve_rows(pointer, j, values, variance, known)
         if not self.posterior.is_point:
             rows = replace(rows, cov=cov)
         return self._with_rows(mean, rows, pointer, new.row_labels)
+
+    def _latent_answers(
+        self, values: Array, new: Observations, order: Indices
+    ) -> tuple[Array, Array]:
+        """Return answers on the scale of the factors, and their variances about them."""
+        noise = np.full(len(values), self.noise_variance)
+        if new.noise is not None:
+            noise = new.noise_array()[order] ** 2
+            noise = noise / (1.0 + values) ** 2 if self.logarithm else noise
+        return log_counts(values) if self.logarithm else values, noise + self.lack_variance
 
     def _yes(self, values: Array) -> Array:
         """Return 1 for the higher of two answers and 0 for the lower; refuse any other."""
@@ -568,11 +568,6 @@ def log_counts(values: Array) -> Array:
     if len(wrong):
         raise DataError(f"counts must not be below 0, got {values[wrong[0]]:g}")
     return np.asarray(np.log1p(values))
-
-
-def _check_level(level: float, of: str) -> None:
-    if not 0 < level < 1:
-        raise ParameterError(f"level of {of} must be above 0 and below 1, got {level}")
 
 
 def _at(asked: Sequence[str], labels: tuple[str, ...] | None, axis: str) -> Indices:

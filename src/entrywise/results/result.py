@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from entrywise import fragments, npz
-from entrywise.exceptions import DataError
+from entrywise.exceptions import DataError, ParameterError
 from entrywise.types import Array
 
 
@@ -20,6 +20,12 @@ class Interval(NamedTuple):
 
     low: Array
     high: Array
+
+
+def refuse_level(level: float, name: str = "level") -> None:
+    """Refuse a share of intervals that is none."""
+    if not 0 < level < 1:
+        raise ParameterError(f"{name} must be above 0 and below 1, got {level}")
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from entrywise.queries import Prices
 from entrywise.study import legacy, plans, schema
 from entrywise.study.records import Record
 from entrywise.study.store import Store
+from entrywise.tables import csv_text
 
 FORMAT = 2
 LARGEST = 4 << 30  # bytes of a study, unpacked: a hundred million questions
@@ -112,13 +113,10 @@ def export(store: Store, record: Record, path: str | PathLike[str]) -> None:
 
 
 def _written(table: sa.Table, rows: list[tuple[Any, ...]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     columns = _columns(table)
-    writer.writerow([column.name for column in columns])
     kinds = [_kind(column) for column in columns]
-    writer.writerows([_text(x, kind) for x, kind in zip(row, kinds, strict=True)] for row in rows)
-    return text.getvalue()
+    cells = ([_text(x, kind) for x, kind in zip(row, kinds, strict=True)] for row in rows)
+    return csv_text([column.name for column in columns], cells)
 
 
 def _digest(parts: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from entrywise.study.entries import title
 from entrywise.study.leases import by_batch
 from entrywise.study.records import Record, Told
-from entrywise.study.schema import FREE, facts, pending, questions
+from entrywise.study.schema import ANSWERED, FREE, facts, pending, questions
 from entrywise.study.status import IMPLAUSIBLE
 from entrywise.study.store import Store
 from entrywise.types import Array, Indices
@@ -50,7 +50,6 @@ def _found(
     store: Store, record: Record, rows: Range, cols: Range
 ) -> dict[tuple[int, int], tuple[int, float]]:
     q, f, p = questions.c, facts.c, pending.c
-    same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
 
     def inside(table: Any) -> tuple[Any, ...]:
         return (
@@ -61,7 +60,7 @@ def _found(
 
     told = (
         sa.select(q.row, q.col, f.kind, f.value, f.failed)
-        .select_from(questions.join(facts, same))
+        .select_from(ANSWERED)
         .where(*inside(q))
         .order_by(q.row, q.col, f.batch, f.position, f.turn)
     )
@@ -94,13 +93,12 @@ def _found(
 def said_of(store: Store, record: Record, row: int, col: int) -> list[dict[str, Any]]:
     """Return all that was said of one cell: what, value, who and when, the latest last."""
     q, f = questions.c, facts.c
-    same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
     here = (q.row == row) & (q.col == col)
     if record.symmetric:
         here |= (q.row == col) & (q.col == row)
     query = (
         sa.select(f.batch, f.position, f.kind, f.value, f.failed, f.worker, f.told_at, f.reason)
-        .select_from(questions.join(facts, same))
+        .select_from(ANSWERED)
         .where(q.study == record.id, here)
         .order_by(f.told_at, f.turn)
     )

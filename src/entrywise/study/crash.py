@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from entrywise.checks.plans import same_result
 from entrywise.exceptions import EntrywiseError
 from entrywise.study.records import Leased, Record, Told
-from entrywise.study.schema import facts, questions
+from entrywise.study.schema import ANSWERED, facts, questions
 from entrywise.study.study import Study
 from entrywise.study.subjects import PLANS, Subject, Truth, nystrom
 
@@ -233,11 +233,10 @@ def _outcome(
     **counts: Any,
 ) -> Outcome:
     f, q = facts.c, questions.c
-    same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
     record = study.store.record(study.name)
     query = (
         sa.select(f.batch, f.position, f.value, f.charged, q.row, q.col, q.mode, q.repeat)
-        .select_from(facts.join(questions, same))
+        .select_from(ANSWERED)
         .where(f.study == record.id)
     )
     kept = study.store.database.read(lambda c: c.execute(query).all())

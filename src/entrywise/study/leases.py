@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from entrywise.study.database import Database
 from entrywise.study.records import ANY, Filter, Key, Leased, Record
-from entrywise.study.schema import FREE, facts, pending, questions, studies
+from entrywise.study.schema import ANSWERED, FREE, about, facts, pending, questions, studies
 
 # Where its statistics are old, PostgreSQL thinks that a step has one question, and would read and sort all of it.
 IN_ORDER = "SET LOCAL enable_sort = off"
@@ -281,7 +281,7 @@ def withdraw(
     freed = sum(r[3] for r in rows) - sum(charged)
     for r, amount in zip(rows, charged, strict=True):
         if amount:  # paid for: a late answer costs nothing more
-            here = (p.study == study, p.batch == r[0], p.position == r[1])
+            here = about(pending, study, r[:2])
             connection.execute(sa.update(pending).where(*here).values(price=0.0))
     row = {
         "study": study,
@@ -311,12 +311,11 @@ def _begun_units(
 ) -> set[tuple[int, int]]:
     """Return the units of which some position was answered."""
     q, f = questions.c, facts.c
-    same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
     found = set()
     for batch, unit in units:
         told = (
             sa.select(q.position)
-            .select_from(questions.join(facts, same))
+            .select_from(ANSWERED)
             .where(q.study == study, q.batch == batch, q.unit == unit, f.kind == "answer")
             .limit(1)
         )

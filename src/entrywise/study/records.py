@@ -233,3 +233,8 @@ def digest(batch: Batch) -> str:
     for column in (batch.rows, batch.cols, batch.unit):
         made.update(b"-" if column is None else np.ascontiguousarray(column, "<i8").tobytes())
     return made.hexdigest()
+
+
+def number_or_none(x: float) -> float | None:
+    """Return a number as a database keeps it: what is not one as nothing."""
+    return None if np.isnan(x) else float(x)

@@ -27,7 +27,7 @@ from entrywise.exceptions import EntrywiseError
 from entrywise.observations import Observations
 from entrywise.study.check import check, ledger
 from entrywise.study.entries import title
-from entrywise.study.schema import facts, questions
+from entrywise.study.schema import ANSWERED, facts, questions
 from entrywise.study.store import Store
 from entrywise.study.study import Study
 from entrywise.study.subjects import PLANS, STREAMING
@@ -246,10 +246,9 @@ class Schedule:
 
     def _bought_once(self, record: Any) -> None:
         f, q = facts.c, questions.c
-        same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
         query = (
             sa.select(q.batch, q.position, q.row, q.col, f.charged)
-            .select_from(facts.join(questions, same))
+            .select_from(ANSWERED)
             .where(f.study == record.id, f.charged > 0)
         )
         bought: dict[tuple[int, int], int] = {}

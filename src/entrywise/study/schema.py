@@ -24,6 +24,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Float,
     Index,
     Integer,
@@ -262,3 +263,16 @@ clock = Table(  # SQLite has no clock of its own: the latest time it saw, and ho
     Column("latest", Float, nullable=False),
     Column("ahead", Float, nullable=False),
 )
+
+ANSWERED = questions.join(  # questions and what was said of them, a row a fact
+    facts,
+    (facts.c.study == questions.c.study)
+    & (facts.c.batch == questions.c.batch)
+    & (facts.c.position == questions.c.position),
+)
+
+
+def about(table: Table, study: int, key: tuple[int, int]) -> tuple[ColumnElement[bool], ...]:
+    """Return where a table speaks of a question."""
+    c = table.c
+    return c.study == study, c.batch == key[0], c.position == key[1]

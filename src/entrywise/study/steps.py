@@ -6,9 +6,9 @@ one. A streaming plan is a function: its step is made from what the study knows,
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,20 +17,29 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise import __version__
-from entrywise.budget import Ledger
-from entrywise.exceptions import EntrywiseError, Exhausted, ReplayDiverged
+from entrywise.exceptions import EntrywiseError, ReplayDiverged
 from entrywise.queries import REPEATS, Batch, History, Plan, Prices, Situation
 from entrywise.results import Result
-from entrywise.run import Memory, Run, Stock, diverged, entry_keys, fill_memory, new_questions
+from entrywise.run import Memory, Run, Stock, diverged, fill_memory, new_questions
 from entrywise.study import past
-from entrywise.study.leases import NOT_GONE
+from entrywise.study.live import Live, Purse, StepAnswers
+from entrywise.study.matching import Cell, cell_of, matched, questions_of, repeats
 from entrywise.study.plans import Maker, make, prices_of
-from entrywise.study.records import ANY, Advance, Filter, Key, Record, Step, StepRow, Want, digest
+from entrywise.study.records import (
+    ANY,
+    Advance,
+    Filter,
+    Key,
+    Record,
+    Step,
+    StepRow,
+    Want,
+    digest,
+    number_or_none,
+)
 from entrywise.study.schema import GIVEN, facts, pending, questions, wants
 from entrywise.study.store import Store
-from entrywise.types import Array, Indices
-
-Cell = tuple[str, int, int]  # mode, row, col
+from entrywise.types import Indices
 
 
 class Refused(Exception):
@@ -39,51 +48,6 @@ class Refused(Exception):
     def __init__(self, step: int, error: Exception) -> None:
         super().__init__(str(error) or type(error).__name__)
         self.step, self.error = step, error
-
-
-class Purse(Ledger):
-    """What a step may spend: the money that the store says is left, set before each step."""
-
-    def __init__(self, left: float | None, total: float | None) -> None:
-        super().__init__(None)
-        self.total = total
-        self.fill(left)
-
-    def fill(self, left: float | None) -> None:
-        """Say what is left for the next step."""
-        self.budget = left
-
-    @property
-    def left(self) -> float:
-        """What may be spent; infinite without a budget."""
-        return math.inf if self.budget is None else self.budget
-
-    def hold(self, amount: float) -> None:
-        """Refuse what cannot be paid; the store holds the rest."""
-        slack = 1e-9 * (self.total or 0.0)  # round-off in sums of prices, far below a cent
-        if amount > self.left + slack:
-            raise Exhausted(
-                f"the next batch costs {amount:g} and {max(self.left, 0.0):g} of {self.total or 0.0:g} "
-                "is left; raise the budget"
-            )
-
-    def charge(self, amount: float) -> None:
-        """Leave it to the store."""
-
-
-@dataclass
-class Live:
-    """A run that stands where the log stood."""
-
-    run: Run
-    purse: Purse
-    epoch: int
-    withdrawn: int
-    next: int  # the first step that was not compared yet
-    index: int = 0  # how many batches of the run were
-    waited: set[Key] = field(default_factory=set)  # questions of earlier epochs that this one wants
-    seen: list[tuple[int, int, int]] = field(default_factory=list)  # unseen facts that it was given
-    complete: bool = False  # all that the last step wants is answered, and told
 
 
 class Steps:
@@ -235,7 +199,7 @@ class Steps:
             if asked is None or digest(asked) != row.digest:
                 raise self._otherwise(record, run.plan, row, asked)
             try:
-                whole = run.repeat(live.index, partial(_given, live, told, row.step, left))
+                whole = run.repeat(live.index, partial(live.given, told, row.step, left))
             except Exception as error:
                 raise Refused(row.step, error) from error
             if not whole:
@@ -250,7 +214,7 @@ class Steps:
         words = diverged(plan, row.step, asked, logged).replace(*_ADVICE)
         return Refused(row.step, ReplayDiverged(words))
 
-    def _answers(self, record: Record, rows: list[StepRow], live: Live) -> _Answers:
+    def _answers(self, record: Record, rows: list[StepRow], live: Live) -> StepAnswers:
         first, last = rows[0].step, rows[-1].step
         f, w, q = facts.c, wants.c, questions.c
         own = (
@@ -287,14 +251,14 @@ class Steps:
 
         mine, waiting, others = self.store.database.read(look)
         live.waited |= {(batch, at) for _, _, batch, at in waiting}
-        return _Answers(mine, waiting, others, live.waited, last)
+        return StepAnswers(mine, waiting, others, live.waited, last)
 
     def _advance(self, record: Record, live: Live) -> Advance:
         """Return what a run has asked since the log ended, the open batch included."""
         run, made = live.run, []
         earlier = self._earlier(record)
         for batch, answers in run.log[live.index :]:  # memory answered these whole
-            given = [Want(k, given=True, value=_value(x)) for k, x in enumerate(answers)]
+            given = [Want(k, given=True, value=number_or_none(x)) for k, x in enumerate(answers)]
             made.append(Step(batch, wants=given, left=record.left))
         if run.batch is not None:
             made.append(self._open_step(record, run, earlier, sum(len(s.fresh) for s in made)))
@@ -321,7 +285,7 @@ class Steps:
         found: dict[Cell, list[tuple[Key, float]]] = {}
         rows = self.store.database.read(lambda c: self.store.database.columns(c, query))
         for mode, row, col, batch, position, until in rows:
-            cell = _cell(record, mode, row, col)
+            cell = cell_of(record, mode, row, col)
             found.setdefault(cell, []).append(((batch, position), until))
         return found
 
@@ -335,16 +299,16 @@ class Steps:
         open_ = np.zeros(len(batch), dtype=bool)
         open_[run.open] = True
         for k in np.flatnonzero(~open_).tolist():
-            again.append(Want(k, given=True, value=_value(run.answers[k])))
+            again.append(Want(k, given=True, value=number_or_none(run.answers[k])))
         fresh = run.open
         if earlier:
             prices = run.prices.of(batch.mode, batch.rows, batch.cols)
-            fresh, waited = _matched(record, batch, run.open, run.bill, prices, earlier)
+            fresh, waited = matched(record, batch, run.open, run.bill, prices, earlier)
             again += waited
         return Step(
             batch,
             fresh=fresh,
-            repeat=_repeats(record, batch, fresh, record.asked + before),
+            repeat=repeats(record, batch, fresh, record.asked + before),
             bill=run.bill[fresh],
             wants=sorted(again),
             left=record.left,
@@ -352,15 +316,25 @@ class Steps:
 
     # streaming plans
 
-    def _situation(self, record: Record, known: past.Past, row: StepRow | None = None) -> Situation:
+    def _situation(
+        self,
+        record: Record,
+        known: past.Past,
+        row: StepRow | None = None,
+        wanted: Filter = ANY,
+        limit: int | None = None,
+    ) -> Situation:
+        """Return what the next step looks at, or a step of the log."""
         dropped = record.dropped or {}
-        step = record.next_step if row is None else row.step
         return Situation(
-            step=step,
+            step=record.next_step if row is None else row.step,
             epoch=record.epoch,
             facts=known.told,
             pending=known.out,
             left=record.left if row is None else row.left,
+            rows=_lines(wanted.rows),
+            cols=_lines(wanted.cols),
+            limit=limit,
             dropped_rows=_lines(dropped.get("rows")),
             dropped_cols=_lines(dropped.get("cols")),
         )
@@ -382,12 +356,8 @@ class Steps:
     ) -> Advance | None:
         """Make one step of a streaming plan; None when there is nothing to ask now."""
         filtered = wanted.rows is not None or wanted.cols is not None
-        situation = replace(
-            self._situation(record, known),
-            rows=_lines(wanted.rows),
-            cols=_lines(wanted.cols),
-            limit=limit if filtered else None,
-        )
+        most = limit if filtered else None
+        situation = self._situation(record, known, wanted=wanted, limit=most)
         try:
             found = plan.step(situation)
         except Exception as error:
@@ -398,7 +368,7 @@ class Steps:
         if not len(found):
             return None
         step = self._stream_step(record, plan, situation, known, found)
-        step = replace(step, filter=Filter(wanted.rows, wanted.cols), limit=situation.limit)
+        step = replace(step, filter=Filter(wanted.rows, wanted.cols), limit=most)
         slack = 1e-9 * (record.budget or 0.0)
         if record.left is not None and step.cost > record.left + slack:
             words = f"a step of {plan.name} must keep to the money that is left, {record.left:g}"
@@ -411,22 +381,22 @@ class Steps:
         new = new_questions(plan, situation, batch)
         prices = plan.prices or prices_of(record) or Prices()
         bill = prices.charges(batch, ~new)
-        there = _names(record, known)
+        there = questions_of(record, known, known.state != past.WITHDRAWN)
         again = []
         for k in np.flatnonzero(~new).tolist():  # handed over: only its arm changes
-            key = there[_cell(record, batch.mode, int(batch.rows[k]), int(batch.cols[k]))]
+            key = there[cell_of(record, batch.mode, int(batch.rows[k]), int(batch.cols[k]))]
             again.append(Want(k, key=key))
         repeated = np.zeros(len(batch), bool) if batch.arm is None else np.isin(batch.arm, REPEATS)
-        gone = {} if plan.fresh else _withdrawn(record, known)
+        gone = questions_of(record, known, known.state == past.WITHDRAWN)
         fresh = []
         for k in np.flatnonzero(new).tolist():
-            cell = _cell(record, batch.mode, int(batch.rows[k]), int(batch.cols[k]))
-            if not repeated[k] and cell in gone:
+            cell = cell_of(record, batch.mode, int(batch.rows[k]), int(batch.cols[k]))
+            if not plan.fresh and not repeated[k] and cell in gone:
                 again.append(Want(k, key=gone.pop(cell), price=float(bill[k]), requeue=True))
             else:
                 fresh.append(k)
         at = np.array(fresh, np.int64)
-        repeat = _repeats(record, batch, at, record.asked, set(there))
+        repeat = repeats(record, batch, at, record.asked, set(there))
         return Step(batch, at, repeat, bill[at], sorted(again), left=record.left)
 
     def _stream_result(self, record: Record) -> Result:
@@ -444,14 +414,7 @@ class Steps:
         rows = self.store.steps(record.id, record.first_step)
         for row in rows:
             known = past.read(self.store.database, record, row.step)
-            allowed = _filter_of(row)
-            situation = replace(
-                self._situation(record, known, row),
-                rows=_lines(allowed.rows),
-                cols=_lines(allowed.cols),
-                limit=row.limit,
-            )
-            found = plan.step(situation)
+            found = plan.step(self._situation(record, known, row, _filter_of(row), row.limit))
             asked = found if isinstance(found, Batch) else None
             same = asked is None if row.ended else asked is not None and digest(asked) == row.digest
             if not same:
@@ -463,82 +426,6 @@ _ADVICE = (
     "fork the study to use its answers as memory",
     "start an epoch for it with `study renew`",
 )
-
-
-class _Answers:
-    """The answers to a run of steps, and those that came late to questions of earlier epochs."""
-
-    def __init__(
-        self,
-        mine: list[Any],
-        waiting: list[Any],
-        others: list[Any],
-        waited: set[Key],
-        last: int,
-    ) -> None:
-        columns = list(zip(*mine, strict=True)) or [()] * 5
-        self.batch, self.position = (np.array(c, np.int64) for c in columns[:2])
-        self.value = np.array(columns[2], np.float64)
-        self._turn, self._seen = columns[3], columns[4]
-        self._others = {(row[4], row[5]): row for row in others}  # the last answer of each
-        self._waiting: dict[int, dict[int, Key]] = {}
-        for step, position, batch, at in waiting:
-            self._waiting.setdefault(step, {})[position] = (batch, at)
-        self._late = [row for key, row in self._others.items() if key not in waited]
-        self._last = last
-
-    def _slice(self, step: int) -> slice:
-        first = int(np.searchsorted(self.batch, step))
-        return slice(first, int(np.searchsorted(self.batch, step, side="right")))
-
-    def of(self, step: int, open_: Indices) -> Array | None:
-        """Return the answers at the open positions of a step, None while one is missing."""
-        here = self._slice(step)
-        again = self._waiting.get(step, {})
-        if not again:
-            return self.value[here] if here.stop - here.start == len(open_) else None
-        found = dict(zip(self.position[here].tolist(), self.value[here].tolist(), strict=True))
-        for position, key in again.items():
-            if key in self._others:
-                found[position] = _nan(self._others[key][3])
-        if any(k not in found for k in open_.tolist()):
-            return None
-        return np.array([found[k] for k in open_.tolist()], np.float64)
-
-    def unseen(self, step: int) -> list[tuple[int, int, int]]:
-        """Return the answers of a step that no step was given yet."""
-        here = range(*self._slice(step).indices(len(self.batch)))
-        position = self.position
-        own = [(step, int(position[k]), self._turn[k]) for k in here if self._seen[k] is None]
-        rows = [self._others.get(key) for key in self._waiting.get(step, {}).values()]
-        return own + [(row[4], row[5], row[6]) for row in rows if row and row[7] is None]
-
-    def late(self, step: int) -> tuple[History | None, list[tuple[int, int, int]]]:
-        """Return what came late and is remembered as this step closes, and which of it is new."""
-        last = step == self._last
-        rows = [r for r in self._late if r[7] == step + 1 or (last and r[7] is None)]
-        if not rows:
-            return None, []
-        new = [(row[4], row[5], row[6]) for row in rows if row[7] is None]
-        table = History(
-            np.array([row[1] for row in rows]),
-            np.array([row[2] for row in rows]),
-            np.array([_nan(row[3]) for row in rows]),
-            mode=np.array([row[0] for row in rows], np.str_),
-        )
-        return table, new
-
-
-def _given(live: Live, told: _Answers, step: int, left: float | None, at: Indices) -> Array | None:
-    """Return the answers of a step, None while one is missing; a run that gets them has the money that was left then."""
-    values = told.of(step, at)
-    if values is not None:
-        late, given = told.late(step)
-        if late is not None:
-            live.run.recall(late)
-        live.purse.fill(left)
-        live.seen = [*told.unseen(step), *given]
-    return values
 
 
 def _said(call: Callable[[Situation], Any], situation: Situation, step: int) -> Result:
@@ -557,88 +444,15 @@ def _ending(result: Result) -> tuple[str, str | None, dict[str, Any]]:
     return ended, None if reason is None else str(reason), report
 
 
-def _cell(record: Record, mode: str, row: int, col: int) -> Cell:
-    if record.symmetric and row > col:
-        row, col = col, row
-    return mode, row, col
-
-
-def _names(record: Record, known: past.Past) -> dict[Cell, Key]:
-    """Return the latest question of each entry that is known, told or pending."""
-    here = known.state != past.WITHDRAWN
-    return _cells(record, known, here)
-
-
-def _withdrawn(record: Record, known: past.Past) -> dict[Cell, Key]:
-    return _cells(record, known, known.state == past.WITHDRAWN)
-
-
-def _cells(record: Record, known: past.Past, here: Any) -> dict[Cell, Key]:
-    t = known.table[here]
-    entries = zip(t.mode.tolist(), t.rows.tolist(), t.cols.tolist(), strict=True)
-    cells = (_cell(record, *entry) for entry in entries)
-    return dict(zip(cells, known.keys(here), strict=True))
-
-
-def _matched(
-    record: Record,
-    batch: Batch,
-    open_: Indices,
-    bill: Array,
-    prices: Array,
-    earlier: dict[Cell, list[tuple[Key, float]]],
-) -> tuple[Indices, list[Want]]:
-    """Return (positions that are new, wants of questions that earlier epochs asked and nobody answered)."""
-    left = {cell: list(keys) for cell, keys in earlier.items()}
-    fresh, again = [], []
-    for k in open_.tolist():
-        cell = _cell(record, batch.mode, int(batch.rows[k]), int(batch.cols[k]))
-        if not left.get(cell):
-            fresh.append(k)
-            continue
-        key, until = left[cell].pop(0)
-        back = until < NOT_GONE
-        price = float(bill[k] if batch.unit is not None else prices[k])
-        again.append(Want(k, key=key, price=price if back else None, requeue=back))
-    return np.array(fresh, np.int64), again
-
-
-def _repeats(
-    record: Record, batch: Batch, at: Indices, before: int, there: set[Cell] | None = None
-) -> Indices:
-    """Return numbers that tell the questions of one entry apart: 0, or how many were asked before in all."""
-    running = before + 1 + np.arange(len(at))
-    if record.fresh:
-        return running
-    keys = entry_keys(record.symmetric, batch.rows[at], batch.cols[at])
-    again = np.ones(len(at), dtype=bool)
-    again[np.unique(keys, return_index=True)[1]] = False
-    for k in np.flatnonzero(~again).tolist() if there else ():
-        i, j = int(batch.rows[at[k]]), int(batch.cols[at[k]])
-        again[k] = _cell(record, batch.mode, i, j) in (there or ())
-    return np.where(again, running, 0)
-
-
 def _of_earlier(known: past.Past, record: Record) -> History:
     out = (known.state == past.WAITING) & (known.batch < record.first_step)
     return known.table[out & (known.batch != GIVEN)]
 
 
 def _filter_of(row: StepRow) -> Filter:
-    import json
-
     given = {} if row.filter is None else json.loads(row.filter)
-    rows, cols = given.get("rows"), given.get("cols")
-    return Filter(None if rows is None else tuple(rows), None if cols is None else tuple(cols))
+    return Filter(given.get("rows"), given.get("cols"))
 
 
 def _lines(given: Sequence[int] | None) -> Indices | None:
     return None if given is None else np.array(sorted(given), np.int64)
-
-
-def _value(x: float) -> float | None:
-    return None if np.isnan(x) else float(x)
-
-
-def _nan(x: float | None) -> float:
-    return np.nan if x is None else x

@@ -25,6 +25,7 @@ from entrywise.study.leases import QUEUED, Leases, by_batch
 from entrywise.study.past import Past
 from entrywise.study.records import Advance, Epoch, Key, Record, Step, StepRow, digest
 from entrywise.study.schema import (
+    about,
     checkpoints,
     epochs,
     facts,
@@ -41,7 +42,16 @@ _OF_EPOCH = ("params", "prices", "dropped", "versions")  # JSON
 
 
 class Store:
-    """Studies kept in the database at `url`; its tables are made or brought up to date on opening."""
+    """Studies kept in the database at `url`; its tables are made or brought up to date on opening.
+
+    * Threads, processes and machines may share one: no call keeps anything in memory that another must see.
+    * What a call has written is committed, on the disk, when it returns; all of it or nothing.
+    * A study moves by compare-and-swap on its cursor (:meth:`swap`): who comes second is told so, and looks again.
+    * A transaction may be made twice where a connection was lost: what is there already is taken for its own.
+    * Time is the database's, so that leases agree between machines whose clocks do not.
+
+    :mod:`entrywise.checks.stores` holds a store to this.
+    """
 
     def __init__(self, url: str, *, must_exist: bool = False) -> None:
         self.database = Database(url, must_exist=must_exist)
@@ -358,7 +368,7 @@ class Store:
             connection.execute(sa.update(pending).where(*here).values(step=number))
         for key, want in waited:
             if want.requeue:
-                here = (p.study == study, p.batch == key[0], p.position == key[1])
+                here = about(pending, study, key)
                 back = {"leased_until": QUEUED, "price": want.price or 0.0}
                 connection.execute(sa.update(pending).where(*here).values(**back))
 

@@ -15,7 +15,7 @@ from entrywise.study.bare import Call
 from entrywise.study.database import Database
 from entrywise.study.leases import FAILED, NOT_GONE, Leases, by_batch
 from entrywise.study.records import Blaming, Key, Naming, Record, Told, Workers
-from entrywise.study.schema import ENTRY, facts, pending, questions, studies, wants
+from entrywise.study.schema import ANSWERED, ENTRY, about, facts, pending, questions, studies, wants
 
 UNSEEN = -1  # facts that no plan is given: repeats, failures that were measured again
 
@@ -169,13 +169,11 @@ class Tells:
 
     def resolve(self, study: int, at: Key) -> Key | None:
         """Return the question that an id means: itself, or the one that a later step wants again."""
-        w, q = wants.c, questions.c
+        w = wants.c
         here = (w.study == study, w.step == at[0], w.position == at[1])
 
         def look(connection: Connection) -> Key | None:
-            itself = sa.select(q.position).where(
-                q.study == study, q.batch == at[0], q.position == at[1]
-            )
+            itself = sa.select(questions.c.position).where(*about(questions, study, at))
             if connection.execute(itself).first() is not None:
                 return at
             found = connection.execute(sa.select(w.batch, w.at).where(*here)).first()
@@ -464,7 +462,7 @@ class _Telling:
         p, s = pending.c, studies.c
         lock = sa.select(s.total, s.committed).where(s.id == self.record.id).with_for_update()
         total, committed = connection.execute(lock).one()
-        here = (p.study == self.record.id, p.batch == key[0], p.position == key[1])
+        here = about(pending, self.record.id, key)
         columns = [p[name] for name in _HELD]
         taken = connection.execute(sa.delete(pending).where(*here).returning(*columns)).first()
         if taken is None:  # somebody answered it a moment ago: try the whole tell again
@@ -488,10 +486,7 @@ class _Telling:
         """Return what a unit costs if nothing of it was charged or is held: it is charged whole, once."""
         p, q, f = pending.c, questions.c, facts.c
         unit = (q.study == self.record.id, q.batch == key[0], q.unit == held.unit)
-        same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
-        paid = (
-            sa.select(sa.func.max(f.charged)).select_from(questions.join(facts, same)).where(*unit)
-        )
+        paid = sa.select(sa.func.max(f.charged)).select_from(ANSWERED).where(*unit)
         if (connection.execute(paid).scalar() or 0.0) > 0:
             return 0.0
         rest = (p.study == self.record.id, p.batch == key[0], p.unit == held.unit)

@@ -9,6 +9,7 @@
 ``read_comparisons``   who beat whom, and who tied
 ``TableLines(header)`` the lines of a table that comes as a stream, one at a time
 ``read_points(path)``  a finite array, one point a line
+``csv_text(columns)``  columns and rows as the text of a CSV file
 ``write_table(path)``  columns and rows as CSV or, with the extra ``excel``, as a workbook
 =====================  ============================================================================================
 
@@ -41,7 +42,7 @@ from entrywise.tables.roles import (
 )
 from entrywise.tables.streams import TableLines
 from entrywise.tables.table import Column, Table, listed, read_table
-from entrywise.tables.writing import write_table
+from entrywise.tables.writing import csv_text, write_table
 
 __all__ = [
     "ITEM",
@@ -60,6 +61,7 @@ __all__ = [
     "boundary",
     "comparisons_of",
     "contents",
+    "csv_text",
     "ending",
     "facts_of",
     "is_gap",

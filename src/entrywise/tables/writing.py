@@ -24,11 +24,16 @@ def write_table(
     if os.fspath(path).lower().endswith(".xlsx"):
         write_whole(path, _workbook(columns, rows))
         return
+    write_whole(path, csv_text(columns, rows).encode())
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return columns and rows as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(rows)
-    write_whole(path, text.getvalue().encode())
+    return text.getvalue()
 
 
 def _workbook(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:

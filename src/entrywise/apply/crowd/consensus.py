@@ -26,7 +26,7 @@ from entrywise.apply.crowd.skills import kinds_of, skills_of
 from entrywise.apply.names import Names
 from entrywise.exceptions import NotIdentifiable, ParameterError
 from entrywise.frames import make_frame
-from entrywise.results import Interval, Result
+from entrywise.results import Interval, Result, refuse_level
 from entrywise.types import Array, Indices
 
 Model = Literal["auto", "vote", "one-coin", "dawid-skene"]
@@ -89,8 +89,7 @@ class Consensus(Result):
         """Return where each worker's skill lies with chance `level`, NaN where it cannot be told."""
         from scipy.stats import beta
 
-        if not 0 < level < 1:
-            raise ParameterError(f"level must be between 0 and 1, got {level}")
+        refuse_level(level)
         m = self.skill
         v = np.minimum(self.deviation**2, 0.9 * m * (1.0 - m))  # no law on 0..1 is wider
         size = np.maximum(

@@ -25,7 +25,7 @@ from entrywise.apply.ranking.deviations import deviations, variance_of_differenc
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.frames import make_frame
 from entrywise.linalg.laplacian import Laplacian
-from entrywise.results import Interval, Result
+from entrywise.results import Interval, Result, refuse_level
 from entrywise.types import Array, Indices
 
 Method = Literal["bradley-terry", "spectral"]
@@ -113,8 +113,7 @@ class Ranking(Result):
         """Deviations on either side; Student's where the spread is learned, from as many items as there are."""
         from scipy.special import ndtri, stdtrit
 
-        if not 0 < level < 1:
-            raise ParameterError(f"level must be between 0 and 1, got {level}")
+        refuse_level(level)
         tail = (1.0 + level) / 2.0
         if not self.report["spread_learned"]:
             return float(ndtri(tail))

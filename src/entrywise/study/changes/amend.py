@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,10 +12,9 @@ from entrywise.exceptions import StoreError, TellError
 from entrywise.queries import Prices
 from entrywise.study import plans
 from entrywise.study.changes.epoch import Change, Said, begin_epoch, same
-from entrywise.study.changes.known import number_or_none
 from entrywise.study.entries import Labels, failed_because, number, parse_id, title
-from entrywise.study.records import Key, Record
-from entrywise.study.schema import facts, pending, questions
+from entrywise.study.records import Key, Record, number_or_none
+from entrywise.study.schema import ANSWERED, about, facts, pending, questions
 from entrywise.study.store import Store
 
 
@@ -99,16 +97,14 @@ def _refuse_closed(record: Record, what: str) -> None:
 
 def _entry(store: Store, record: Record, key: Key) -> tuple[int, int, str]:
     q = questions.c
-    here = (q.study == record.id, q.batch == key[0], q.position == key[1])
-    query = sa.select(q.row, q.col, q.mode).where(*here)
+    query = sa.select(q.row, q.col, q.mode).where(*about(questions, record.id, key))
     row = store.database.read(lambda c: c.execute(query).one())
     return int(row[0]), int(row[1]), str(row[2])
 
 
 def _refuse_unanswered(store: Store, record: Record, key: Key, what: str) -> None:
     f = facts.c
-    here = (f.study == record.id, f.batch == key[0], f.position == key[1])
-    kinds = sa.select(f.kind).where(*here).order_by(f.turn)
+    kinds = sa.select(f.kind).where(*about(facts, record.id, key)).order_by(f.turn)
     answered = False
     for kind in store.database.read(lambda c: c.execute(kinds).scalars().all()):
         if kind in ("answer", "known", "amend", "void"):
@@ -146,16 +142,14 @@ def _only(store: Store, record: Record, labels: Labels, entry: Key) -> Key:
     """Return the one answered question of an entry; refuse where there are several."""
     q, f = questions.c, facts.c
     ways = {entry, entry[::-1]} if record.symmetric else {entry}
-    same = (f.study == q.study) & (f.batch == q.batch) & (f.position == q.position)
-    found: set[Key] = set()
-    for i, j in ways:
-        query = (
-            sa.select(q.batch, q.position)
-            .select_from(questions.join(facts, same))
-            .where(q.study == record.id, q.row == i, q.col == j, f.kind.in_(("answer", "known")))
-        )
-        rows = store.database.read(partial(_every, query))
-        found |= {(int(b), int(k)) for b, k in rows}
+    here = sa.or_(*((q.row == i) & (q.col == j) for i, j in ways))
+    query = (
+        sa.select(q.batch, q.position)
+        .select_from(ANSWERED)
+        .where(q.study == record.id, here, f.kind.in_(("answer", "known")))
+    )
+    rows = store.database.read(lambda c: c.execute(query).all())
+    found = {(int(b), int(k)) for b, k in rows}
     if not found:
         raise TellError(f"entry {labels.name(*entry)} was not answered; there is nothing to amend")
     if len(found) > 1:
@@ -164,7 +158,3 @@ def _only(store: Store, record: Record, labels: Labels, entry: Key) -> Key:
             f"entry {labels.name(*entry)} was measured repeatedly ({several}); name the answer by its id"
         )
     return found.pop()
-
-
-def _every(query: sa.Select[Any], connection: Connection) -> list[Any]:
-    return list(connection.execute(query).all())

@@ -18,7 +18,7 @@ from entrywise.study import past, plans
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
 from entrywise.study.records import Epoch, Key, Record
-from entrywise.study.schema import FREE, facts, pending, questions, studies
+from entrywise.study.schema import FREE, about, facts, pending, questions, studies
 from entrywise.study.store import Store
 
 
@@ -144,7 +144,7 @@ def _add_said(connection: Connection, begun: Record, said: Sequence[Said], now: 
     lost = 0
     for fact in said:
         turn = _add_fact(connection, begun, fact, now)
-        moved = sa.update(pending).where(*_at(pending, begun, fact)).values(turn=turn + 1)
+        moved = sa.update(pending).where(*about(pending, begun.id, fact.key)).values(turn=turn + 1)
         there = connection.execute(moved).rowcount
         if fact.kind == "void" and not there:
             _wait_again(connection, begun, fact, turn + 1)
@@ -152,16 +152,9 @@ def _add_said(connection: Connection, begun: Record, said: Sequence[Said], now: 
     return lost
 
 
-def _at(table: sa.Table, begun: Record, fact: Said) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return where a table speaks of the question of a fact."""
-    batch, position = fact.key
-    c = table.c
-    return c.study == begun.id, c.batch == batch, c.position == position
-
-
 def _add_fact(connection: Connection, begun: Record, fact: Said, now: float) -> int:
     """Add a fact after all that was said of its question; return its turn."""
-    query = sa.select(sa.func.max(facts.c.turn)).where(*_at(facts, begun, fact))
+    query = sa.select(sa.func.max(facts.c.turn)).where(*about(facts, begun.id, fact.key))
     last = connection.execute(query).scalar()
     turn = 0 if last is None else last + 1
     row = {
@@ -188,11 +181,11 @@ def _wait_again(connection: Connection, begun: Record, fact: Said, turn: int) ->
     """Put a question that lost its answer back among those that wait, withdrawn until the plan wants it."""
     q = questions.c
     columns = (q.batch, q.position, q.row, q.col, q.mode, q.unit, q.plate)
-    query = sa.select(*columns).where(*_at(questions, begun, fact))
+    query = sa.select(*columns).where(*about(questions, begun.id, fact.key))
     entry = connection.execute(query).one()._asdict()
     lease: dict[str, Any] = {"step": -1, "leased_until": WITHDRAWN, "failed": False, "turn": turn}
     lease |= {"study": begun.id, "price": fact.price}
-    lease |= {"holders": _holders(connection, _at(facts, begun, fact))}
+    lease |= {"holders": _holders(connection, about(facts, begun.id, fact.key))}
     connection.execute(sa.insert(pending).values(**entry, **lease))
 
 

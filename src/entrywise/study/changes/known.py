@@ -14,7 +14,7 @@ from entrywise.queries import History
 from entrywise.run import Known, by_mode, refuse_asymmetry
 from entrywise.study.changes.epoch import Change, Said, begin_epoch, same
 from entrywise.study.entries import Labels
-from entrywise.study.records import Key, Record
+from entrywise.study.records import Key, Record, number_or_none
 from entrywise.study.schema import questions
 from entrywise.study.store import Store
 from entrywise.types import Indices
@@ -93,11 +93,6 @@ def _translated(
             f"leave it out, or add it to --{axis}s"
         )
     return np.array([code[label] for label in given], np.int64)[lines]
-
-
-def number_or_none(x: float) -> float | None:
-    """Return a number as a database keeps it: what is not one as nothing."""
-    return None if np.isnan(x) else float(x)
 
 
 def _questions_at(store: Store, record: Record, table: History) -> list[Key | None]:
