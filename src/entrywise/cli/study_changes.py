@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from entrywise.cli._options import Where
 from entrywise.cli._shared import Format, FormatOption, emit, say
 from entrywise.cli.study import (
     Allow,
@@ -17,7 +18,6 @@ from entrywise.cli.study import (
     PriceWords,
     RowFeatures,
     Rows,
-    Where,
     Worker,
     count,
     opened,

@@ -368,9 +368,9 @@ class Store:
             connection.execute(sa.update(pending).where(*here).values(step=number))
         for key, want in waited:
             if want.requeue:
-                here = about(pending, study, key)
                 back = {"leased_until": QUEUED, "price": want.price or 0.0}
-                connection.execute(sa.update(pending).where(*here).values(**back))
+                one = sa.update(pending).where(*about(pending, study, key))
+                connection.execute(one.values(**back))
 
     def _stamp(
         self, connection: Connection, study: int, step: int, seen: Sequence[tuple[int, int, int]]
