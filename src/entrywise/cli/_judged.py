@@ -69,9 +69,11 @@ def report_judged(
         _print_bias(board, labels, format)
     else:
         _print_scores(board, labels, level, format)
-    told = (*board.words_for(labels), *_group_words(board), f"intervals: {board.how}")
+    told = [*board.words_for(labels), *_group_words(board), f"intervals: {board.how}"]
+    if not bias:
+        told.append("how each judge treats every row: --bias")
     bought = Bought.from_table(board.fit.dear) if files else given.bought
-    return JudgedBoard(board, bought, labels, told)
+    return JudgedBoard(board, bought, labels, tuple(told))
 
 
 def _all_columns(*tables: Any) -> list[str]:
