@@ -228,7 +228,7 @@ def bought(bars: Bars, names, judges, share, seeds) -> None:
                 lines.append(_bought_line(bars, name, kind, price, limit, kept, told, means))
                 progress(lines)
     columns = (
-        "board", "judge", "price", "of raw means", "of low_rank", "covers", "rho", "needed", "kept",
+        "board", "judge", "price", "of raw means", "of low_rank", "covers", "width of PPI's", "rho", "needed", "kept",
         "judge's cells", "spent",
     )  # fmt: skip
     title = f"the judge is bought, money for {share:.0%} dear cells, {len(seeds)} seeds"
@@ -244,8 +244,11 @@ def _buy(kept: Kept, name, kind, price, share, seed):
     prices = ew.Prices(judge=price, human=1.0)
     run = ew.Run(row_scores(A.shape, prices, budget=money, target="human", rng=seed))
     fit = ew.play(run, Instruments(A, X))
-    found = judged(Bought.from_run(run), prices=prices, target="human")
+    seen = Bought.from_run(run)
+    found = judged(seen, prices=prices, target="human")
     kept.add("ours", truth, found.mean, found.low, found.high)
+    powered = prediction_powered(seen.observations(), seen.judges["judge"], tuning="pooled")
+    kept.add("pooled", truth, powered.mean, powered.low, powered.high)
     kept.add("low_rank", truth, _dear_alone(name, money, seed))
     variance = A.var(axis=1, ddof=1).mean() * (1.0 / share - 1.0) / A.shape[1]
     kept.squares.setdefault("raw", []).append(float(variance))  # exact, of k random cells a row
@@ -270,13 +273,15 @@ def _bought_line(bars: Bars, name, kind, price, limit, kept: Kept, told, means):
     rho, needed, kept_judge, cells, spent = (np.array(x, float) for x in zip(*told, strict=True))
     if limit is not None:
         bars.at_most(f"{what}: of raw means", ratio, limit)
-    else:
+        bars.at_most(f"{what}: width of pooled PPI's", kept.wide("ours", "pooled"), 1.0)
+    else:  # PPI has the pilot's pairs alone
         bars.at_most(f"{what}: of low_rank, less 2 s.e.", against - 2 * error, 1.03)
         bars.at_least(f"{what}: refused", 1.0 - float(kept_judge.mean()), 0.95)
     bars.at_most(f"{what}: share of the money spent, largest", float(spent.max()), 1.0 + 1e-9)
     return (
         name, kind, f"1:{1 / price:.0f}", f"{ratio:.3f} +- {doubt:.3f}", f"{against:.3f} +- {error:.3f}",
-        cover_bars(bars, what, kept, means), f"{rho.mean():.2f}", f"{needed.mean():.2f}",
+        cover_bars(bars, what, kept, means), f"{kept.wide('ours', 'pooled'):.2f}",
+        f"{rho.mean():.2f}", f"{needed.mean():.2f}",
         f"{kept_judge.mean():.2f}", f"{cells.mean():.3f}", f"{spent.mean():.3f}",
     )  # fmt: skip
 
