@@ -9,9 +9,10 @@ from entrywise.cli._shared import Format, emit
 
 
 class JudgedBoard(NamedTuple):
-    """Scores with judges, the names of their rows, and what to say of the judges."""
+    """Scores with judges, the purchase and the names of its rows, and what to say of the judges."""
 
     board: Any
+    bought: Any
     names: tuple[str, ...]
     words: tuple[str, ...]
 
@@ -31,9 +32,7 @@ def named_file(word: str, otherwise: str) -> tuple[str, str]:
 def report_judged(
     source: str,
     files: list[str],
-    bought: Any,
-    names: list[str],
-    prices: Any,
+    given: Any,
     level: float,
     promise: str,
     bounds: tuple[float, float] | None,
@@ -42,49 +41,47 @@ def report_judged(
     format: Format,
 ) -> JudgedBoard:
     """Print scores with and without judges, or the judges' bias by row; return what else there is to say."""
-    from entrywise.apply.leaderboard import judged
+    from entrywise.apply.leaderboard import Bought, judged
     from entrywise.tables import read_entries
 
     tables = None
-    dear: Any = bought
-    target = "entry"
+    dear: Any = given.bought
+    cols = given.cols
     if files:
         dear = read_entries(source).observations
         tables = {}
         for number, word in enumerate(files):
             name, path = named_file(word, "judge" if not number else f"judge_{number + 1}")
             tables[name] = read_entries(path).observations
-    elif prices is not None:
-        target = _target(prices, bought)
-    columns = None
-    if groups is not None:
-        columns = _groups(groups, dear, tables)
+        cols = _all_columns(dear, *tables.values())
     board = judged(
         dear,
         tables,
         level,
         bounds=bounds,
-        prices=prices,
-        target=target,
-        groups=columns,
+        prices=given.prices,
+        target=given.target or "entry",
+        groups=None if groups is None else _groups(groups, cols),
         promise=promise,  # type: ignore[arg-type]
     )
-    labels = board.row_labels or tuple(names)
+    labels = board.row_labels or tuple(given.names)
     if bias:
         _print_bias(board, labels, format)
     else:
         _print_scores(board, labels, level, format)
-    told = (*board.words_for(labels), *_group_words(board), f"intervals: {board.how}")
-    return JudgedBoard(board, labels, told)
+    told = [*board.words_for(labels), *_group_words(board), f"intervals: {board.how}"]
+    if not bias:
+        told.append("how each judge treats every row: --bias")
+    bought = Bought.from_table(board.fit.dear) if files else given.bought
+    return JudgedBoard(board, bought, labels, tuple(told))
 
 
-def _target(prices: Any, bought: Any) -> str:
-    """Return the instrument that is no judge."""
-    others = set(prices.modes) - set(bought.judges) - {"entry", "column"}
-    return others.pop() if len(others) == 1 else "entry"
+def _all_columns(*tables: Any) -> list[str]:
+    """Return the columns that any of the tables names, in order."""
+    return list(dict.fromkeys(label for table in tables for label in table.col_labels or ()))
 
 
-def _groups(path: str, dear: Any, tables: Any) -> list[str]:
+def _groups(path: str, cols: list[str]) -> list[str]:
     """Return the group of each column from a file of column, group."""
     from entrywise.exceptions import DataError
     from entrywise.tables import read_table
@@ -93,13 +90,10 @@ def _groups(path: str, dear: Any, tables: Any) -> list[str]:
     if len(table.columns) < 2:
         raise DataError(f"{path} must have two columns, the column's name and its group")
     group = dict(zip(table.columns[0].cells, table.columns[1].cells, strict=True))
-    labels = dict.fromkeys(dear.col_labels or ())
-    for other in (tables or {}).values():
-        labels |= dict.fromkeys(other.col_labels or ())
-    missing = next((label for label in labels if label not in group), None)
+    missing = next((label for label in cols if label not in group), None)
     if missing is not None:
         raise DataError(f"{path} names no group of column {missing!r}; add it")
-    return [str(group[label]) for label in labels]
+    return [str(group[label]) for label in cols]
 
 
 def _print_scores(board: Any, names: tuple[str, ...], level: float, format: Format) -> None:
@@ -156,8 +150,12 @@ def _group_words(board: Any) -> list[str]:
             continue
         lines = bias.groups
         for k, name in enumerate(lines.names):
+            offset = _with_interval(lines.offset[k], lines.low[k], lines.high[k])
+            slope = _with_interval(lines.slope[k], lines.slope_low[k], lines.slope_high[k])
             sure = ", surely" if lines.surely[k] else ""
-            told.append(
-                f"{judge} on {name}: offset {lines.offset[k]:.3g} ({lines.low[k]:.3g} to {lines.high[k]:.3g}){sure}"
-            )
+            told.append(f"{judge} on {name}: offset {offset}{sure}; slope {slope}")
     return told
+
+
+def _with_interval(value: float, low: float, high: float) -> str:
+    return f"{value:.3g} ({low:.3g} to {high:.3g})"

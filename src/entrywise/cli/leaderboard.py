@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -235,22 +235,24 @@ def report(
     from entrywise.exceptions import ParameterError
 
     if _is_study(source):
-        if judge or groups:
+        if judge:
             raise ParameterError(
-                "--judge and --groups go with a table; a study knows its judges by its own answers"
+                "--judge goes with a table; a study knows its judges by its own answers"
             )
-        fit, bought, names, prices, words = _of_study(source, name)
+        given = _of_study(source, name)
     else:
-        fit, bought, names, prices, words = _of_table(source)
+        given = _of_table(source)
+    fit, bought, names, words = given.fit, given.bought, given.names, given.words
+    prices = given.prices
+    if given.target is not None:
+        prices = prices.of_instrument(given.target)
     if judge:  # of how many cells depends on the judges' tables, too
         words = [f"{len(bought)} cells of the dear instrument are there; the others are completed"]
     if judge or bought.judges:
         told = report_judged(
             source,
             judge or [],
-            bought,
-            names,
-            prices,
+            given,
             level=level,
             promise=promise,
             bounds=bounds_of(bounds),
@@ -258,12 +260,17 @@ def report(
             bias=bias,
             format=format,
         )
+        say(verdict(told.board, told.bought, told.names, prices))
         for line in (*words, *told.words):
             say(line)
         if plot is not None:
             _draw(plot, told.board, list(told.names))
             say(f"picture: {plot.resolve()}")
         return
+    if bias or groups:
+        raise ParameterError(
+            "--bias and --groups need what a judge said; give --judge FILE, or tell the study its answers first"
+        )
     if columns is None and bought.is_complete:
         words.append(
             "every cell is known: the columns count as a sample of others (--columns these if they are all)"
@@ -427,7 +434,19 @@ def _print(board: Any, names: list[str], level: float, format: Format) -> None:
     emit(columns, lines, format)
 
 
-def _of_study(database: str, name: str) -> tuple[Any, Any, list[str], Any, list[str]]:
+class _Given(NamedTuple):
+    """What a report is about."""
+
+    fit: Any
+    bought: Any
+    names: list[str]
+    cols: list[str]
+    words: list[str]
+    prices: Any = None
+    target: str | None = None
+
+
+def _of_study(database: str, name: str) -> _Given:
     """Return fit, purchase, names, prices and words of a study."""
     from entrywise.apply.leaderboard import Bought
     from entrywise.exceptions import ParameterError
@@ -440,27 +459,25 @@ def _of_study(database: str, name: str) -> tuple[Any, Any, list[str], Any, list[
             f"study {name!r} runs {now['plan']}; a leaderboard needs {', '.join(sorted(set(PLANS.values())))}"
         )
     m, n = (int(x) for x in now["params"]["shape"])
-    available = now["params"].get("available")
+    available, target = (now["params"].get(word) for word in ("available", "target"))
     bought = Bought.from_log(
-        (m, n),
-        study.log(),
-        study.labels.index,
-        available=available,
-        target=now["params"].get("target"),
+        (m, n), study.log(), study.labels.index, available=available, target=target
     )
     fit = study.result()
     names = [str(study.labels.row(i)) for i in range(m)]
+    cols = [str(study.labels.col(j)) for j in range(n)]
     share = len(bought) / (m * n)
+    of = "" if target is None else f" of {target}"
     words = [
-        f"{len(bought)} of {m * n} cells ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"
+        f"{len(bought)} of {m * n} cells{of} ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"
     ]
     if fit.report.get("best") is not None:
         best, sure = names[int(fit.report["best"])], float(fit.report["confidence"])
         words.append(f"best: {best}, with probability {sure:.2f}")
-    return fit, bought, names, study.prices, words
+    return _Given(fit, bought, names, cols, words, study.prices, target)
 
 
-def _of_table(path: str) -> tuple[None, Any, list[str], None, list[str]]:
+def _of_table(path: str) -> _Given:
     """Return a partly filled table as a purchase, with names and words."""
     from entrywise.apply.leaderboard import Bought
     from entrywise.tables import read_entries
@@ -470,7 +487,8 @@ def _of_table(path: str) -> tuple[None, Any, list[str], None, list[str]]:
     names = _labels(table.row_labels, m)
     rest = "; the others are completed" if len(table) < m * n else ""
     words = [f"{len(table)} of {m * n} cells are there ({len(table) / (m * n):.1%}){rest}"]
-    return None, Bought.from_table(table), names, None, words
+    cols = _labels(table.col_labels, n)
+    return _Given(None, Bought.from_table(table), names, cols, words)
 
 
 def _is_study(source: str) -> bool:

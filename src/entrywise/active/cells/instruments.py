@@ -18,6 +18,7 @@ import numpy as np
 
 from entrywise.active.cells.left_out import left_out_residuals
 from entrywise.observations import Observations
+from entrywise.passive.low_rank import low_rank
 from entrywise.types import Array
 
 WORTH_IT = 0.03  # smallest gain in standard deviation for which a judge is bought beyond the pilot
@@ -38,12 +39,14 @@ class Worth:
 
     ``rho`` is the correlation of what both say beyond row and column levels and low rank, ``error`` its standard error
     on so many ``pairs``; at a price that is the share ``price`` of the dear one's, rho must exceed ``needed``.
+    ``further`` counts the cells that were bought beyond the pilot, None where no pilot was planned.
     """
 
     rho: float
     error: float
     pairs: int
     price: float | None = None
+    further: int | None = None
 
     @property
     def needed(self) -> float | None:
@@ -53,10 +56,14 @@ class Worth:
     @property
     def words(self) -> str:
         """In a sentence."""
-        told = f"rho {self.rho:.2f} +- {self.error:.2f} on {self.pairs} pairs"
-        if self.price is None:
+        told = (
+            f"rho {self.rho:.2f} +- {self.error:.2f} beyond rows and columns, on {self.pairs} pairs"
+        )
+        if self.price is not None:
+            told += f"; at {self.price:.3g} of the dear price it would have to exceed {self.needed:.2f}"
+        if self.further is None:
             return told
-        return f"{told}; at {self.price:.3g} of the dear price it would have to exceed {self.needed:.2f}"
+        return f"{told}: {self.further or 'none'} bought beyond the pilot"
 
 
 def needed(price: float) -> float:
@@ -132,7 +139,7 @@ class Residuals:
             )
             for table in dense
         ]
-        off = [left_out_residuals(x, None) for x in (both, *said)]
+        off = [left_out_residuals(x, low_rank(x).rank) for x in (both, *said)]
         return cls(off[0], np.column_stack([off[0][:, None], *off[1:]])[:, 1:])
 
     def worth(self, which: list[int], price: float | None = None) -> Worth:

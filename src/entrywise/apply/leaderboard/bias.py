@@ -25,6 +25,7 @@ LEAST_RELIABLE = (
     0.1  # share of the spread of dear means that must be real for a line to be drawn through them
 )
 ROUNDS = 10  # of naming rows and drawing the line without them; three are enough as a rule
+NAMED = 5  # rows that a sentence calls by name
 FEWEST = 3  # paired cells of a row or group below which it is not judged
 
 
@@ -65,12 +66,18 @@ class Bias:
         for verb, sign in (("favours", 1.0), ("puts down", -1.0)):
             some = np.flatnonzero(self.rows.surely & (sign * self.rows.offset > 0))
             some = some[np.argsort(-np.abs(self.rows.offset[some]))]
-            listed = [f"{names[i]} by {abs(self.rows.offset[i]):.3g}" for i in some[:5]]
-            if len(some) > 5:
-                listed.append(f"{len(some) - 5} more")
+            listed = [f"{names[i]} by {self._size(i)}" for i in some[:NAMED]]
+            if len(some) > NAMED:
+                listed.append(f"{len(some) - NAMED} more")
             if listed:
                 told.append(f"{verb} {', '.join(listed)}")
         return " and ".join(told) if told else "favours no row beyond chance"
+
+    def _size(self, i: int) -> str:
+        """Return how far a row is off, without its sign, and the interval."""
+        rows = self.rows
+        ends = (rows.low[i], rows.high[i]) if rows.offset[i] > 0 else (-rows.high[i], -rows.low[i])
+        return f"{abs(rows.offset[i]):.3g} ({ends[0]:.3g} to {ends[1]:.3g})"
 
 
 def bias_of(

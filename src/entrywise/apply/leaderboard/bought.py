@@ -23,7 +23,8 @@ class Bought:
     """Cells of a board, in order: the arm that wanted each, its probability, its price, and whether it was known before.
 
     ``available`` says which cells exist, shape (m, n), all when None: the score of a row is its mean over these.
-    ``judges`` are what other instruments than the one that counts said of cells, by name.
+    ``judges`` are what other instruments than the one that counts said of cells, by name; ``further`` how many cells
+    each of those that were paid was asked beyond a pilot.
     ``len()`` counts what was bought, not what was known.
     """
 
@@ -37,6 +38,7 @@ class Bought:
     known: Mask = field(default=None)  # type: ignore[arg-type]
     available: Mask | None = None
     judges: Mapping[str, Observations] = field(default_factory=dict)
+    further: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.known is None:
@@ -56,8 +58,10 @@ class Bought:
         good = facts[~facts.failed & (facts.arm != "control")]
         target = run.plan.params.get("target")
         size = (shape[0], shape[1])
-        judges = {} if target is None else _judges(good, target, size)
+        judges: dict[str, Observations] = {}
+        further: dict[str, int] = {}
         if target is not None:
+            judges, further = _judges(good, target, size), _further(good, target)
             good = good[good.mode == target]
         return cls(
             size,
@@ -70,6 +74,7 @@ class Bought:
             good.known,
             _mask(run.plan.params.get("available")),
             judges,
+            further,
         )
 
     @classmethod
@@ -87,9 +92,10 @@ class Bought:
         """
         there = [x for x in lines if x["what"] in ("told", "known") and not x["failed"]]
         judges: dict[str, Observations] = {}
+        further: dict[str, int] = {}
         if target is not None:
-            other = [x for x in there if x["mode"] != target]
-            judges = _judges(_told(other, index), target, shape)
+            other = _told([x for x in there if x["mode"] != target], index)
+            judges, further = _judges(other, target, shape), _further(other, target)
             there = [x for x in there if x["mode"] == target]
         known = np.array([x["what"] == "known" for x in there], bool)
         if not len(there) or known.all():
@@ -108,6 +114,7 @@ class Bought:
             known,
             _mask(available),
             judges,
+            further,
         )
 
     @classmethod
@@ -162,11 +169,27 @@ def _judges(facts: History, target: str, shape: tuple[int, int]) -> dict[str, Ob
     return found
 
 
+def _further(facts: History, target: str) -> dict[str, int]:
+    """Return how many cells each other instrument was paid for beyond the pilot."""
+    paid = facts[~facts.known & (facts.mode != target)]
+    return {
+        mode: int(np.count_nonzero((paid.mode == mode) & (paid.arm != "pilot")))
+        for mode in sorted(set(paid.mode.tolist()))
+    }
+
+
 def _told(lines: list[Mapping[str, Any]], index: Any) -> History:
     """Return lines of a log as a table."""
     at = np.array([index(x["row"], x["col"]) for x in lines], np.int64).reshape(-1, 2)
     values = np.array([x["value"] for x in lines], np.float64)
-    return History(at[:, 0], at[:, 1], values, mode=np.array([x["mode"] for x in lines], np.str_))
+    return History(
+        at[:, 0],
+        at[:, 1],
+        values,
+        mode=np.array([x["mode"] for x in lines], np.str_),
+        arm=np.array([x["arm"] or "" for x in lines], np.str_),
+        known=np.array([x["what"] == "known" for x in lines], bool),
+    )
 
 
 def _mask(available: Any) -> Mask | None:

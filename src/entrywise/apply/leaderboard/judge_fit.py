@@ -168,14 +168,6 @@ class JudgeFit:
             slopes = row_slopes(some.rows, rest[inside], off, dear.shape[0])
             yield out, replace(self, dear=dear.take(inside), slopes=slopes, low_rank=fit)
 
-    def left_out_residuals(self, rng: int = 0) -> Array:
-        """Return what each dear answer is off from a fit of what is left without it, shape (t,)."""
-        dear = self.dear
-        residual = dear.values - dear.values.mean()
-        for out, fit in self.without_each(rng):
-            residual[out] = dear.values[out] - fit.entries(dear.rows[out], dear.cols[out])
-        return np.asarray(residual)
-
 
 def fit_with_judges(dear: Observations, judges: tuple[Judge, ...], **options: Any) -> JudgeFit:
     r"""Return the fit of dear answers with what judges say.

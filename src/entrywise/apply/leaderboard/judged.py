@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike
 from entrywise.active.cells.instruments import Residuals, Worth
 from entrywise.apply.leaderboard.bias import Bias, bias_of
 from entrywise.apply.leaderboard.bought import Bought
-from entrywise.apply.leaderboard.judge_fit import Judge, JudgeFit, components, fit_with_judges
+from entrywise.apply.leaderboard.judge_fit import (
+    SMALLEST,
+    Judge,
+    JudgeFit,
+    components,
+    fit_with_judges,
+)
 from entrywise.apply.leaderboard.order import Promise, order, unpaired
 from entrywise.apply.leaderboard.scores import (
     Mask,
@@ -85,10 +91,12 @@ def judged(
     matters. A judge who knows nothing is left out, at almost no cost. The score is the mean of dear answers as they
     are and of predictions elsewhere, with the interval
 
-    .. math:: s_i \pm t \sqrt{v_i (1/k_i - 1/n) + \gamma_e^2 s_e^2 (1/N_i - 1/n)},
+    .. math:: s_i \pm t \sqrt{f v_i (1/k_i - 1/n) + \gamma_e^2 s_e^2 (1/N_i - 1/n)},
 
     :math:`v_i` from errors on cells left out by fifths, shrunk over rows; :math:`k_i` dear cells and :math:`N_i` cells of
-    the judge, whose left-out residuals have variance :math:`s_e^2` and coefficient :math:`\gamma_e`. Measured, not
+    the judge, whose left-out residuals have variance :math:`s_e^2` and coefficient :math:`\gamma_e`. The factor f is how
+    much smaller the squared errors of these scores are than those of doubly robust ones, by Stein's estimate of risk over
+    all rows plus its standard error: well below 1 where the judge has the same bias in every row. Measured, not
     proved; the dear cells must have been drawn at random within rows, and among those that the judge was asked.
 
     Parameters
@@ -135,12 +143,12 @@ def judged(
     options = {"row_features": row_features, "col_features": col_features}
     fit = fit_with_judges(seen, judges, **options)
     alone = scores(fit.plain, bought, level, bounds=bounds, promise=promise, rng=rng)
+    residual, mean = _cross_fitted(fit, there, rng)
+    deviation, freedom = equal_chances(seen.rows, residual, there.sum(axis=1))
     if estimate == "fit":
-        mean = completed_means(fit, seen, there, bounds)
-    else:
-        mean = _doubly_robust(fit, there, rng)
-    residual = fit.left_out_residuals(rng)
-    deviation, freedom = _errors(fit, residual, there)
+        robust, mean = mean, completed_means(fit, seen, there, bounds)
+        deviation = deviation * np.sqrt(_risk(fit, mean - robust, deviation))
+    deviation = _with_doubt(fit, deviation, there)
     half = student(level, freedom) * deviation
     low, high = mean - half, mean + half
     if bounds is not None:
@@ -153,20 +161,59 @@ def judged(
     return Judged(
         **given,
         alone=alone,
-        worth=_worth(seen, tables, prices, target),
+        worth=_worth(seen, tables, prices, target, bought.further),
         bias={name: bias_of(fit, residual, table, level, groups) for name, table in tables.items()},
         fit=fit,
         row_labels=labels,
     )
 
 
-def _errors(fit: JudgeFit, residual: Array, there: Mask) -> tuple[Array, Array]:
-    """Return deviation and degrees of freedom of the mean of every row, each of shape (m,)."""
+def _cross_fitted(fit: JudgeFit, there: Mask, rng: int) -> tuple[Array, Array]:
+    """Return left-out residuals of the dear cells, shape (t,), and doubly robust means of the rows, shape (m,).
+
+    These are predictions of every cell by fits without a fifth, plus the mean error on that fifth.
+    """
+    dear, m = fit.dear, len(there)
+    counts = np.bincount(dear.rows, minlength=m)
+    nothing = dear.take(np.zeros(0, np.int64))
+    residual = dear.values - dear.values.mean()
+    total = np.zeros(m)
+    for out, part in fit.without_each(rng):
+        rows, cols = dear.rows[out], dear.cols[out]
+        residual[out] = dear.values[out] - part.entries(rows, cols)
+        guess = completed_means(part, nothing, there)
+        total += np.bincount(rows, guess[rows] + residual[out], m)
+    plain = completed_means(fit, nothing, there)
+    return residual, np.where(counts > 0, total / np.maximum(counts, 1), plain)
+
+
+def _risk(fit: JudgeFit, apart: Array, deviation: Array) -> float:
+    r"""Return the mean squared error of scores in units of that of doubly robust ones, at most 1.
+
+    A score s is drawn from the unbiased d towards what the other rows suggest, by ds/dd = B. With var d = V
+
+    .. math:: E (s - \theta)^2 = E (s - d)^2 - V + 2 B V
+
+    (Stein 1981), averaged over rows, plus one standard error; B is how far the fit trusts a row's own level.
+    """
+    counts = np.bincount(fit.dear.rows, minlength=len(deviation))
+    some = np.flatnonzero((counts > 0) & (deviation > 0))
+    if len(some) < 2:
+        return 1.0
+    learned = components(fit.low_rank)
+    noise = learned.cell / counts[some]
+    own = learned.rows / np.maximum(learned.rows + noise, SMALLEST)
+    each = (apart[some] / deviation[some]) ** 2 - 1.0 + 2.0 * own
+    risk = float(each.mean() + each.std(ddof=1) / np.sqrt(len(some)))
+    return float(np.clip(risk, own.mean(), 1.0))
+
+
+def _with_doubt(fit: JudgeFit, deviation: Array, there: Mask) -> Array:
+    """Return the deviations of rows with the doubt added of what judges would say of cells that they were not asked."""
     cells = np.maximum(there.sum(axis=1), 1)
     rows = fit.dear.rows
-    deviation, freedom = equal_chances(rows, residual, cells)
     counts = np.bincount(rows, minlength=len(cells))
-    doubt = np.zeros(len(cells))  # of what the judges would say where they were not asked
+    doubt = np.zeros(len(cells))
     for judge, weights in zip(fit.judges, fit.weights, strict=True):
         rest = 1.0 / np.maximum(judge.counts, 1) - 1.0 / cells
         if weights[3] != 0 and np.any(rest > 0):
@@ -178,25 +225,15 @@ def _errors(fit: JudgeFit, residual: Array, there: Mask) -> tuple[Array, Array]:
     empty = counts == 0  # all that is known of such a row is how far judges are off elsewhere
     learned = components(fit.low_rank)
     blind = learned.rows + learned.cell / cells
-    return np.where(empty, np.sqrt(blind + doubt**2), deviation), freedom
-
-
-def _doubly_robust(fit: JudgeFit, there: Mask, rng: int) -> Array:
-    """Return cross-fitted means: predictions of every cell, and the mean error on dear cells left out."""
-    dear, m = fit.dear, len(there)
-    counts = np.bincount(dear.rows, minlength=m)
-    nothing = dear.take(np.zeros(0, np.int64))
-    total = np.zeros(m)
-    for out, part in fit.without_each(rng):
-        rows, cols = dear.rows[out], dear.cols[out]
-        off = np.bincount(rows, dear.values[out] - part.entries(rows, cols), m)
-        total += np.bincount(rows, minlength=m) * completed_means(part, nothing, there) + off
-    plain = completed_means(fit, nothing, there)
-    return np.where(counts > 0, total / np.maximum(counts, 1), plain)
+    return np.where(empty, np.sqrt(blind + doubt**2), deviation)
 
 
 def _worth(
-    dear: Observations, tables: Mapping[str, Observations], prices: Prices | None, target: str
+    dear: Observations,
+    tables: Mapping[str, Observations],
+    prices: Prices | None,
+    target: str,
+    further: Mapping[str, int],
 ) -> dict[str, Worth]:
     """Return what each judge is worth, with its price where that is known."""
     found = {}
@@ -205,7 +242,8 @@ def _worth(
         if prices is not None and {name, target} <= set(prices.modes):
             i, j = np.divmod(np.arange(dear.shape[0] * dear.shape[1]), dear.shape[1])
             price = float(prices.of(name, i, j).mean() / prices.of(target, i, j).mean())
-        found[name] = Residuals.of(dear, {name: table}).worth([0], price)
+        worth = Residuals.of(dear, {name: table}).worth([0], price)
+        found[name] = replace(worth, further=further.get(name))
     return found
 
 
