@@ -482,9 +482,9 @@ def _uniform_replayed(past, k):
 def races(bars, count):
     """Two rows on columns in one random order, looked at after every cell; a second method is the referee."""
     n, horizon = 400, 100  # columns there are, columns that the full budget buys of both
-    rows, against = [], 0
+    rows = []
     for kind, gap in (("equal", 0.0), ("gap of 4 s.e.", 4.0)):
-        named, right, pairs, second = 0, 0, [], 0
+        named, right, pairs, second, against = 0, 0, [], 0, 0
         for seed in range(count):
             rng = np.random.default_rng([FIRST, seed, 15])
             task = rng.standard_normal(n)
@@ -505,7 +505,15 @@ def races(bars, count):
             against += None not in (winner, other) and winner != other
             pairs.append(when)
         rows.append(
-            (kind, count, named / count, right / count, float(np.mean(pairs)), second / count)
+            (
+                kind,
+                count,
+                named / count,
+                right / count,
+                float(np.mean(pairs)),
+                second / count,
+                against,
+            )
         )
         if gap == 0.0:
             bars.at_most("races between equal rows: a winner is named", named / count, 0.05)
@@ -516,10 +524,17 @@ def races(bars, count):
                 (named - second) / count,
                 0.0,
             )
-    bars.at_most("races in which the referee names the other row", against, 0)
     show(
         f"races, at most {horizon} pairs, looked at after every cell",
-        ("rows", "races", "winner named", "the better one", "pairs, mean", "the referee names one"),
+        (
+            "rows",
+            "races",
+            "winner named",
+            "the better one",
+            "pairs, mean",
+            "the referee names one",
+            "another one",
+        ),
         rows,
     )
 
@@ -528,7 +543,8 @@ def _referee(table, horizon, confidence=0.95):
     """Return who is named by the asymptotic confidence sequence of Waudby-Smith et al. 2024 (Theorem 2.2), or None.
 
     mean +- s sqrt(2 (t p + 1) / (t^2 p) log(sqrt(t p + 1) / a)), p chosen to be sharpest at t = horizon. Columns count as
-    drawn with replacement. Written here: confseq has no wheel and needs Boost, expectation needs Python 3.12.
+    drawn with replacement. True only in the limit: looked at from five pairs on it names more false winners than it says.
+    Written here: confseq has no wheel and needs Boost, expectation needs Python 3.12.
     """
     a = 1.0 - confidence
     p = (-2 * np.log(a) + np.log(-2 * np.log(a)) + 1) / horizon
