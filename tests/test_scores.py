@@ -23,7 +23,7 @@ from entrywise.apply.leaderboard import (
     verdict,
 )
 from entrywise.apply.leaderboard.new_rows import Replay, folded_means, quantile
-from entrywise.apply.leaderboard.order import Differences, Order, unpaired
+from entrywise.apply.leaderboard.order import Differences, Order, levelled, unpaired
 from entrywise.apply.leaderboard.scores import (
     completed_means,
     equal_chances,
@@ -190,6 +190,25 @@ def test_folds_are_dealt_out_evenly_within_rows():
         assert counts.max() - counts.min() <= 1
 
 
+def test_a_sure_cell_that_the_money_did_not_reach_still_counts():
+    rng = np.random.default_rng(3)
+    there = np.ones((30, 40), bool)
+    chance = np.where(np.arange(40) < 30, 1.0, 0.25) * np.ones((30, 1))
+    price = 1.0 / chance**2
+    taken = rng.random((30, 40)) < chance
+    taken[0], taken[1] = True, True
+    taken[1, 0] = False  # sure to be drawn, and the money was spent before
+    i, j = np.nonzero(taken)
+    residual = rng.standard_normal(len(i)) * np.where(j < 30, 1.0, 3.0)
+    seen = Observations.from_triplets(i, j, residual, (30, 40))
+    chance[:2, 30:] = 1.0  # rows 0 and 1 were bought whole but for that cell
+    deviation, _ = unequal_chances(seen, residual, price, chance, there)
+    assert deviation[0] == 0.0
+    assert 0.3 < deviation[1] * 40 < 3.0  # about the error of one cell, over 40
+    wanted = np.sqrt(10 * 3.0 * 9.0) / 40  # odds 3 and variance 9 for ten cells
+    assert np.median(deviation[2:]) == pytest.approx(wanted, rel=0.2)
+
+
 def test_unequal_chances_that_are_equal_give_the_same_interval():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((15, 40))
@@ -293,10 +312,46 @@ def test_paired_variances_are_those_of_the_differences():
 def test_tiers_and_places_follow_from_the_claims():
     surely = np.zeros((4, 4), bool)
     surely[0, 2] = surely[0, 3] = surely[1, 3] = surely[2, 3] = True
-    told = Order(surely, "all")
+    told = Order(surely, np.array([4.0, 3.0, 2.0, 1.0]), "all")
     assert told.tier.tolist() == [1, 1, 2, 3]
     assert told.best_place.tolist() == [1, 1, 2, 4]
     assert told.worst_place.tolist() == [2, 3, 3, 4]
+
+
+def test_a_column_bought_for_some_rows_does_not_change_their_order():
+    rng = np.random.default_rng(0)
+    level = np.array(
+        [0.0, 0.1, -0.1, 5.0]
+    )  # the last column is easy, and the money paid it for half of the rows
+    whole = 0.3 * rng.standard_normal((40, 1)) + level + 0.01 * rng.standard_normal((40, 4))
+    values = whole.copy()
+    values[20:, 3] = np.nan
+    flat = levelled(values, np.ones((40, 4), bool))
+    np.testing.assert_allclose(np.nanmean(flat, axis=1), whole.mean(axis=1), atol=0.05)
+    np.testing.assert_allclose(flat[0] - flat[1], values[0] - values[1])
+    np.testing.assert_array_equal(levelled(whole, np.ones((40, 4), bool)), whole)
+    np.testing.assert_array_equal(
+        levelled(values, ~np.isnan(values)), values
+    )  # cells that do not exist
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_better_score_never_has_a_lower_tier_and_tiers_hold_no_claim(seed):
+    rng = np.random.default_rng(seed)
+    mean, width = (
+        rng.standard_normal(30),
+        rng.choice([0.02, 0.5], 30),
+    )  # some rows are known much better
+    told = order(unpaired(mean, width, np.full(30, 20.0)))
+    by_score = told.tier[np.argsort(-mean)]
+    assert np.all(np.diff(by_score) >= 0)
+    assert by_score[0] == 1
+    assert by_score[-1] > 2
+    same = told.tier[:, None] == told.tier[None, :]
+    assert not np.any(told.surely & same)
+    for number in range(2, by_score[-1] + 1):
+        first = max(np.flatnonzero(told.tier == number), key=lambda i: mean[i])
+        assert told.surely[told.tier == number - 1, first].any()
 
 
 @pytest.mark.parametrize("promise", ["pairs", "all", "holm"])

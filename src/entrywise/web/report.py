@@ -230,8 +230,8 @@ def board(told: Story, level: float) -> list[Html]:
     columns = ("row", "score", "low", "high", "tier", "place", "cells", "spent")
     said = (
         "A score is the mean of a row over all columns: measured entries as they are, the others completed. "
-        f"Intervals ({level:.0%}): {found.how}. Colours are tiers: in the first nobody is surely better, in the "
-        "next only rows of tiers before."
+        f"Intervals ({level:.0%}): {found.how}. Colours are tiers: inside a tier nobody is "
+        "surely better than anybody; the next begins with a row that is surely worse than one of the tier before."
     )
     listed = fragments.table(columns, rows)
     if len(rows) > SHOWN:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ Mask = NDArray[np.bool_]
 Promise = Literal["pairs", "all", "holm"]
 
 SHARED = 2.0  # pairs share rows, so less of the spread of their variances is their own; set on seeds 0-119 of three boards
+LEVEL_SWEEPS = (
+    50  # of rows and columns in turn; the last column alone has gaps as a rule, and ten would do
+)
 DRAWS = (
     200  # of the largest difference; its 90 % quantile then moves by about 1 % from seed to seed
 )
@@ -103,6 +106,35 @@ def paired(values: Array, columns: float, rng: np.random.Generator | int = 0) ->
     return Differences(mean, np.sqrt(shrunk * rest), fewer + added, noise)
 
 
+def levelled(values: Array, wanted: Mask) -> Array:
+    r"""Return values of which the levels of columns are taken out, where cells that exist were not measured.
+
+    A row that was measured on an easier column than the others would look better than it is. With
+    :math:`y_{ij} \approx r_i + c_j` by least squares it becomes :math:`y_{ij} - c_j` and the mean of :math:`c` over
+    the columns that exist for row i; differences on the same columns stay what they are. Without gaps nothing changes.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, k)
+        NaN where nothing was measured.
+    wanted : ndarray of bool of shape (m, k)
+        Which cells exist.
+    """
+    there = ~np.isnan(values)
+    wanted = wanted | there
+    if np.array_equal(wanted, there):
+        return values
+    seen = np.where(there, values, 0.0)
+    of_rows = np.maximum(there.sum(axis=1), 1)
+    of_columns = np.maximum(there.sum(axis=0), 1)
+    c = np.zeros(values.shape[1])
+    for _ in range(LEVEL_SWEEPS):
+        r = (seen - there * c).sum(axis=1) / of_rows
+        c = (seen - there * r[:, None]).sum(axis=0) / of_columns
+    middle = (wanted * c).sum(axis=1) / np.maximum(wanted.sum(axis=1), 1)
+    return np.asarray(values - c + middle[:, None])
+
+
 def unpaired(
     mean: Array, deviation: Array, freedom: Array, rng: np.random.Generator | int = 0
 ) -> Differences:
@@ -115,9 +147,10 @@ def unpaired(
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Who is surely better than whom: ``surely[i, l]`` when row i is better than row l, shape (m, m)."""
+    """Who is surely better than whom: ``surely[i, l]`` when row i is better than row l, shape (m, m); `mean` are the scores."""
 
     surely: Mask
+    mean: Array
     promise: str
 
     @property
@@ -132,17 +165,18 @@ class Order:
 
     @property
     def tier(self) -> Indices:
-        """Tier of each row: in the first nobody is surely better; in the next only rows of tiers before; and so on."""
-        tier = np.zeros(len(self.surely), np.int64)
-        left = np.ones(len(tier), bool)
-        number = 0
-        while left.any():
-            number += 1
-            first = left & ~self.surely[left].any(axis=0)
-            if not first.any():  # claims that go in a circle: the rest shares a tier
-                first = left.copy()
-            tier[first] = number
-            left &= ~first
+        """Tier of each row, from 1: rows in the order of their scores, cut where a row is surely worse than one of its tier.
+
+        Inside a tier nobody is surely better than anybody; every tier but the first begins with a row that is surely
+        worse than one of the tier before. No row of a lower score stands in a better tier.
+        """
+        tier = np.ones(len(self.surely), np.int64)
+        ranked = np.argsort(-self.mean, kind="stable")
+        number, begin = 1, 0
+        for at, i in enumerate(ranked):
+            if self.surely[ranked[begin:at], i].any():
+                number, begin = number + 1, at
+            tier[i] = number
         return tier
 
 
@@ -161,7 +195,7 @@ def order(found: Differences, level: float = 0.9, promise: Promise = "pairs") ->
     kinds = {"pairs": _few_false, "all": _none_false, "holm": _holm}
     if promise not in kinds:
         raise ParameterError(f"promise must be pairs, all or holm, got {promise!r}")
-    return Order(kinds[promise](found, level), promise)
+    return Order(kinds[promise](found, level), found.mean, promise)
 
 
 def _few_false(found: Differences, level: float) -> Mask:
@@ -191,24 +225,26 @@ def _none_false(found: Differences, level: float) -> Mask:
     normal = found.normal
     with np.errstate(divide="ignore"):
         weight = np.where(found.deviation > 0, 1.0 / found.deviation, 0.0).astype(np.float32)
-    np.fill_diagonal(weight, 0.0)
-    noise = found.noise.astype(np.float32)
+    noise = np.ascontiguousarray(found.noise.T, np.float32)
     surely = np.zeros(normal.shape, bool)
-    buffer = np.empty_like(weight)
     while True:
-        largest = [_largest(x, weight, buffer) for x in noise]
-        more = (normal > np.quantile(largest, level)) & ~surely
+        limit = np.quantile(_largest(noise, weight), level)
+        more = (normal > limit) & ~surely
         if not more.any():
             return surely
         surely |= more
         weight = np.where(surely | surely.T, np.float32(0.0), weight)
 
 
-def _largest(x: NDArray[np.float32], weight: NDArray[np.float32], buffer: Any) -> float:
-    """Return the largest of all weighted differences; `buffer` is used again from draw to draw."""
-    np.subtract.outer(x, x, out=buffer)
-    np.multiply(buffer, weight, out=buffer)
-    return float(buffer.max())
+def _largest(noise: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the largest of all weighted differences of each draw, noise of shape (m, draws)."""
+    largest = np.zeros(noise.shape[1], np.float32)
+    for i in range(len(weight) - 1):
+        apart = noise[i + 1 :] - noise[i]
+        apart *= weight[i, i + 1 :, None]
+        np.abs(apart, out=apart)
+        np.maximum(largest, apart.max(axis=0), out=largest)
+    return largest
 
 
 def _two_sided(normal: Array) -> Array:

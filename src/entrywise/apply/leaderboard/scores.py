@@ -19,7 +19,15 @@ from entrywise.active.cells.designs import chances
 from entrywise.active.cells.left_out import left_out_residuals
 from entrywise.apply.leaderboard.bought import Bought
 from entrywise.apply.leaderboard.new_rows import against_history
-from entrywise.apply.leaderboard.order import Differences, Order, Promise, order, paired, unpaired
+from entrywise.apply.leaderboard.order import (
+    Differences,
+    Order,
+    Promise,
+    levelled,
+    order,
+    paired,
+    unpaired,
+)
 from entrywise.exceptions import ParameterError
 from entrywise.frames import make_frame, named_lines
 from entrywise.linalg.shrinkage import shrunk_variances
@@ -32,6 +40,7 @@ from entrywise.types import Array, Indices
 Mask = NDArray[np.bool_]
 
 PRICE_GROUPS = 10  # of equal size, within which residuals count as alike
+SURE = 1e-6  # weight of cells that were sure to be drawn: they speak only for groups that have no others
 FEW = 5  # cells on which a score rests too lightly to be called more than a guess
 BLOCK = 1 << 20  # cells completed at once
 
@@ -173,11 +182,15 @@ def scores(
         raise ParameterError(f"columns must be these or sample, got {columns!r}")
     seen, there = bought.observations(), bought.there
     if np.any(bought.arms == "order"):
-        values = _common(bought)
+        common, values = _common(bought)
         population = there.sum(axis=1).astype(np.float64)
         if columns == "sample":
             population[:] = np.inf
-        found = paired(values, np.inf if columns == "sample" else bought.shape[1], rng)
+        found = paired(
+            levelled(values, there[:, common]),
+            np.inf if columns == "sample" else bought.shape[1],
+            rng,
+        )
         mean, how = found.mean, "raw means over common columns"
         deviation, freedom = _own_errors(values, population)
     else:
@@ -251,13 +264,19 @@ def equal_chances(rows: Indices, residual: Array, cells: Indices) -> tuple[Array
 def unequal_chances(
     seen: Observations, residual: Array, price: Array, chance: Array, there: Mask
 ) -> tuple[Array, Array]:
-    """Return deviation and degrees of freedom of the mean of rows whose cells were drawn with `chance` (m, n)."""
+    """Return deviation and degrees of freedom of the mean of rows whose cells were drawn with `chance` (m, n).
+
+    Wanted is a sum over all cells of (1/chance - 1) times squared errors, so those seen count by (1/chance - 1)/chance:
+    the few dear ones that were drawn speak for the many that were not. A cell that was sure to be drawn, and was
+    not because the money ended, counts by its squared error alone.
+    """
     m = seen.shape[0]
     of_cells = np.log(price)
     of_seen = of_cells[seen.rows, seen.cols]
     edges = np.quantile(of_seen, np.linspace(0.0, 1.0, PRICE_GROUPS + 1)[1:-1])
     group = np.searchsorted(edges, of_seen)
-    weight = 1.0 / np.maximum(chance[seen.rows, seen.cols], np.finfo(float).tiny)
+    inverse = 1.0 / np.maximum(chance[seen.rows, seen.cols], np.finfo(float).tiny)
+    weight = inverse * np.maximum(inverse - 1.0, SURE)
     heavy = np.bincount(group, weight * residual**2, PRICE_GROUPS)
     level = heavy / np.maximum(np.bincount(group, weight, PRICE_GROUPS), np.finfo(float).tiny)
     expected = np.maximum(level[group], np.finfo(float).tiny)
@@ -267,7 +286,9 @@ def unequal_chances(
     spread = level[np.searchsorted(edges, of_cells)]
     with np.errstate(divide="ignore"):
         odds = np.where(there & (chance > 0), 1.0 / chance - 1.0, 0.0)
-    never = there & ~(chance > 0)
+    missed = there.copy()
+    missed[seen.rows, seen.cols] = False
+    never = missed & (~(chance > 0) | (chance >= 1.0))
     variance = np.sum(odds * spread, axis=1) + np.sum(never * spread, axis=1)
     cells = np.maximum(there.sum(axis=1), 1)
     return np.sqrt(variance * factor) / cells, counts + added
@@ -342,14 +363,14 @@ def _price(bought: Bought, prices: Prices | None) -> Array:
     return (prices or Prices()).of("entry", i, j).reshape(m, n)
 
 
-def _common(bought: Bought) -> Array:
-    """Return the columns that goal order bought, NaN where a cell is missing, shape (m, k)."""
+def _common(bought: Bought) -> tuple[Indices, Array]:
+    """Return the columns that goal order bought (k,), and their values, NaN where a cell is missing, (m, k)."""
     mine = bought.arms == "order"
     columns = np.unique(bought.cols[mine])
     place = np.searchsorted(columns, bought.cols[mine])
     values = np.full((bought.shape[0], len(columns)), np.nan)
     values[bought.rows[mine], place] = bought.values[mine]
-    return values
+    return columns, values
 
 
 def _own_errors(values: Array, population: Array) -> tuple[Array, Array]:
