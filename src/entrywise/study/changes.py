@@ -24,7 +24,7 @@ from entrywise.queries import History, Prices
 from entrywise.results.kept_features import extend_features
 from entrywise.run import Known, by_mode, refuse_asymmetry
 from entrywise.study import past, plans
-from entrywise.study.entries import Labels, failed_because, number, parse_id, title
+from entrywise.study.entries import Labels, failed_because, parse_id, title
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
 from entrywise.study.records import Advance, Epoch, Key, Record
@@ -88,6 +88,7 @@ def create(
     others = plans.plain(plans.without_features(params))
     full, labels = plans.sized(plan, maker(plan), others, rows, cols)
     full |= plans.features_of(params, labels, full.get("shape") or (None, None))
+    full |= plans.named_column(plan, full, labels)
     record = Record(
         name=name,
         plan=plan,
@@ -171,7 +172,8 @@ def _plain(
 ) -> dict[str, Any]:
     """Return other parameters of a study as it keeps them."""
     features = plans.features_of(params, labels, (record.n_rows, record.n_cols))
-    return plans.plain(plans.without_features(params)) | features
+    others = plans.plain(plans.without_features(params))
+    return others | features | plans.named_column(record.plan, others, labels)
 
 
 def _quotes(prices: Prices | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -699,7 +701,7 @@ def amend(
     reason: str | None = None,
 ) -> None:
     """Correct an answer: a new fact, and an epoch that knows it; the log keeps both, and why."""
-    new, why = number(value), _words(reason) or failed_because(value)
+    new, why = labels.number(value), _words(reason) or failed_because(value)
 
     def edit(record: Record) -> Change:
         _refuse_closed(record, "amend")

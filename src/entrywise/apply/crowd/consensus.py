@@ -33,6 +33,8 @@ Model = Literal["auto", "vote", "one-coin", "dawid-skene"]
 Shares = Literal["auto", "equal", "free"]
 FAIR = 0.3  # skill at the start of a worker whose agreement tells nothing
 FREE = 0.02  # nats an item that free class shares must gain over equal ones
+# what the report has from gold items
+TOLD_BY_GOLD = ("gold items", "wrong labels", "wrong labels, low", "wrong labels, high")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -230,12 +232,8 @@ def _trusted(data: CrowdAnswers, rank_one: Skills, confidence: Array) -> Array:
 
 
 def _told_by_gold(wrong: WrongLabels) -> dict[str, float]:
-    return {
-        "gold items": wrong.items,
-        "wrong labels": wrong.share,
-        "wrong labels, low": wrong.low,
-        "wrong labels, high": wrong.high,
-    }
+    told = (wrong.items, wrong.share, wrong.low, wrong.high)
+    return dict(zip(TOLD_BY_GOLD, told, strict=True))
 
 
 def _report(data: CrowdAnswers, fit: CrowdFit, rank_one: Skills, kinds: Names) -> dict[str, Any]:
