@@ -52,7 +52,7 @@ def forecasts(claims: Claims) -> None:
     inside, width = [], []
     for kind in KINDS:
         hit, below, kept = [], [], []
-        for k in range(claims.problems(9, 1)):
+        for k in range(claims.problems(8, 1)):
             rng = np.random.default_rng([SEED, 15, KINDS.index(kind), k])
             A = board(kind, rng)
             if A is None:

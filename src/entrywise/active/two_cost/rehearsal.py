@@ -26,7 +26,7 @@ DRAWS, NEAREST = 40, 6  # spectra that are tried, and those on which the plan is
 STEEPEST = 2.0  # exponent of singular values
 LOOKED_AT = 8  # components by which pilots are compared
 # beyond the errors of the runs: they are few, and factors of real boards are not Gaussian
-LOWER, HIGHER = 1.3, 1.4
+LOWER, HIGHER = 1.25, 1.3
 
 
 class Range(NamedTuple):

@@ -27,7 +27,7 @@ POWERS = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1)
 # public sets. How far gold may move the logarithm of the power and the log odds of that share: deviations.
 TOGETHER, FOOLED = 0.12, 0.03
 TURN, SHIFT = 0.7, 1.5
-# powers and shares that are weighed by gold items: so fine that twice as many change no confidence by .002
+# powers and shares that are weighed by gold items: so fine that twice as many change no confidence by .003
 READ_POWERS = np.exp(np.linspace(-1.6, 1.0, 14))
 READ_SHARES = 1.0 / (1.0 + np.exp(-np.linspace(-7.0, 2.0, 19)))
 FEWEST = 10  # gold items below which they measure nothing
