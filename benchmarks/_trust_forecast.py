@@ -19,7 +19,7 @@ KINDS = ("exact rank", "power law .6", "power law 1", "power law 1.5", "drugs an
 
 
 def board(kind, rng):
-    """Return a matrix of unit variance, and another like it for the pilot."""
+    """Return a matrix of unit variance, or of about that."""
     m, n = (int(x) for x in rng.integers(50, 100, 2))
     if kind == "drugs and targets":
         return kiba(m, n, rng)
@@ -52,8 +52,8 @@ def forecasts(claims: Claims) -> None:
     inside, width = [], []
     for kind in KINDS:
         hit, below, kept = [], [], []
-        for k in range(claims.problems(20, 1)):
-            rng = np.random.default_rng([SEED, 10, KINDS.index(kind), k])
+        for k in range(claims.problems(8, 1)):
+            rng = np.random.default_rng([SEED, 15, KINDS.index(kind), k])
             A = board(kind, rng)
             if A is None:
                 print("ENTRYWISE_DATA names no folder with kiba/: left out")

@@ -17,6 +17,7 @@ from entrywise.exceptions import NotIdentifiable
 
 SETS = ("bluebird", "rte", "sentiment", "dog", "wsd", "sp_amt", "web", "product", "sp", "trec")
 GOLD = 40  # items checked by hand in a draw
+GROUPS = 20  # of items, one left out after another for standard errors
 BINS = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 2.0)  # of confidence
 
 
@@ -136,6 +137,16 @@ def error_of_confidence(sure, right, bins):
     return sum(gaps) / len(sure)
 
 
+def with_error(sure, right, bins, *groups):
+    """Calibration error and its standard error, by leaving out each of the `groups` of one kind after another."""
+    every, variance = error_of_confidence(sure, right, bins), 0.0
+    for group in groups:
+        names = np.unique(group)
+        less = [error_of_confidence(sure[group != g], right[group != g], bins) for g in names]
+        variance += (len(names) - 1) * np.var(less)
+    return every, float(np.sqrt(variance))
+
+
 def said_and_right(found, truth):
     known = np.array([x in truth for x in found.items.tolist()])
     known &= ~np.isnan(found.confidence)
@@ -144,6 +155,7 @@ def said_and_right(found, truth):
 
 
 def crowds(claims: Claims) -> None:
+    made_crowds(claims)
     pooled, skills = {"with gold": [], "without": []}, []
     for name in SETS:
         data = real_set(name)
@@ -153,13 +165,15 @@ def crowds(claims: Claims) -> None:
         *columns, truth = data
         found = consensus(*columns)
         sure, right, items = said_and_right(found, truth)
-        said, was, rate = with_gold(claims, columns, truth, items, wrong=1 - right.mean())
+        group = np.arange(len(sure)) % GROUPS
+        said, was, at, draw, rate = with_gold(claims, columns, truth, items, wrong=1 - right.mean())
         pooled["without"].append((sure, right))
         pooled["with gold"].append((said, was))
         bins = int(np.clip(len(sure) // 50, 2, 10))
-        for words, kept, bar in (("without gold", (sure, right), 0.06), ("with gold", (said, was), 0.04)):  # fmt: skip
-            far = error_of_confidence(*kept, bins)
-            claims.figure("crowd", f"calibration error {words}: {name}", far, len(sure), high=bar)
+        far, error = with_error(sure, right, bins, group)
+        claims.figure("crowd", f"calibration error without gold: {name}", far, len(sure), high=0.06, error=error)  # fmt: skip
+        far, error = with_error(said, was, bins, at % GROUPS, draw)
+        claims.figure("crowd", f"calibration error with gold: {name}", far, len(sure), high=0.04, error=error)  # fmt: skip
         claims.share("crowd", f"share of wrong labels inside its interval (95 %): {name}", rate)
         skills.append(skills_inside(found, columns, truth))
     for kind, parts in pooled.items():
@@ -168,8 +182,8 @@ def crowds(claims: Claims) -> None:
 
 
 def with_gold(claims, columns, truth, items, wrong):
-    """Confidence, whether it was right, and whether the error rate was covered, over draws of gold items."""
-    said, was, rate = [], [], []
+    """Confidence, whether it was right, which item and draw, and whether the error rate was covered, over draws of gold."""
+    said, was, places, draws, rate = [], [], [], [], []
     for k in range(claims.problems(20, 4)):
         rng = np.random.default_rng([SEED, len(items), k])
         chosen = rng.choice(items, min(GOLD, len(items) // 2), replace=False).tolist()
@@ -178,9 +192,78 @@ def with_gold(claims, columns, truth, items, wrong):
         rest = ~np.isin(at, chosen)
         said.append(c[rest])
         was.append(r[rest])
+        places.append(np.flatnonzero(rest))
+        draws.append(np.full(rest.sum(), k))
         low, high = (found.report[f"wrong labels, {end}"] for end in ("low", "high"))
         rate.append(low <= wrong <= high)
-    return np.concatenate(said), np.concatenate(was), rate
+    return *(np.concatenate(x) for x in (said, was, places, draws)), rate
+
+
+CROWDS = (
+    "independent",
+    "items of unlike difficulty",
+    "copies within groups",
+    "5 % of items fool most workers",
+    "20 % of items fool most workers",
+)
+
+
+def made_crowd(kind, rng):
+    """Return (items, workers, labels, truth by item) of a crowd that errs together in one way."""
+    n, W, k = 400, int(rng.integers(20, 60)), int(rng.integers(2, 5))
+    votes = int(rng.choice([3, 5, 10]))
+    truth = rng.integers(0, k, n)
+    item = np.repeat(np.arange(n), votes)
+    worker = np.concatenate([rng.choice(W, votes, replace=False) for _ in range(n)])
+    odds = rng.normal(1.2, 0.8, W)[worker]  # of being right against one other class
+    if kind == "items of unlike difficulty":
+        odds = odds + rng.normal(0.0, 1.2, n)[item]
+    right = rng.random(len(item)) < 1 / (1 + (k - 1) * np.exp(-odds))
+    other = (truth[item] + rng.integers(1, k, len(item))) % k
+    label = np.where(right, truth[item], other)
+    if kind == "copies within groups":
+        label = copied(item, worker // 5, label, rng)
+    elif kind.endswith("fool most workers"):
+        decoy = (truth + rng.integers(1, k, n)) % k
+        fooled = rng.random(n) < int(kind.split()[0]) / 100
+        takes = fooled[item] & (rng.random(len(item)) < 0.8)
+        label = np.where(takes, decoy[item], label)
+    return item, worker, label, dict(enumerate(truth.tolist()))
+
+
+def copied(item, group, label, rng):
+    """Return labels half of which are that of the first answer of their group to the item."""
+    pair = item * (group.max() + 1) + group
+    _, first, back = np.unique(pair, return_index=True, return_inverse=True)
+    copies = rng.random(len(label)) < 0.5
+    return np.where(copies, label[first][back], label)
+
+
+def made_crowds(claims: Claims) -> None:
+    """Made crowds with correlated workers, a draw of gold each, pooled over the crowds of a kind."""
+    for kind in CROWDS:
+        kept = {"without gold": [], "with gold": []}
+        rate, skills = [], []
+        for k in range(claims.problems(40, 4)):
+            rng = np.random.default_rng([SEED, 14, CROWDS.index(kind), k])
+            *columns, truth = made_crowd(kind, rng)
+            found = consensus(*columns)
+            sure, right, items = said_and_right(found, truth)
+            kept["without gold"].append((sure, right, np.full(len(sure), k)))
+            chosen = rng.choice(items, GOLD, replace=False).tolist()
+            checked = consensus(*columns, gold={x: truth[x] for x in chosen})
+            said, was, at = said_and_right(checked, truth)
+            rest = ~np.isin(at, chosen)
+            kept["with gold"].append((said[rest], was[rest], np.full(rest.sum(), k)))
+            low, high = (checked.report[f"wrong labels, {end}"] for end in ("low", "high"))
+            rate.append(low <= 1 - right.mean() <= high)
+            skills.append(np.mean(skills_inside(found, columns, truth)))
+        for words, bar in (("without gold", 0.06), ("with gold", 0.04)):
+            sure, right, group = (np.concatenate(x) for x in zip(*kept[words], strict=True))
+            far, error = with_error(sure, right, 10, group)
+            claims.figure("made crowds", f"calibration error {words}: {kind}", far, len(sure), high=bar, error=error)  # fmt: skip
+        claims.share("made crowds", f"share of wrong labels inside its interval (95 %): {kind}", rate)  # fmt: skip
+        claims.share("made crowds", f"95 % intervals of skills cover: {kind}", skills, low=0.9)
 
 
 def pooled_bins(claims, kind, sure, right):

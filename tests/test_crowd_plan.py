@@ -95,3 +95,104 @@ def test_parameters_are_refused_in_a_sentence():
         with pytest.raises(ParameterError, match=words):
             crowd(**given)
     assert ew.play(crowd((30, 6)), crowd_oracle()).cost == 180
+
+
+def opened_with_gold(tmp_path, n=40):
+    """Return a study of cats and dogs with five workers and an expert, and the truth and answers behind it."""
+    truth, said = answers(n, 5, 6, classes=2)
+    people = ["ann", "bob", "cy", "dan", "eve", "expert"]
+    study = ew.Study.create(
+        str(tmp_path / "labels.db"),
+        "pets",
+        plan="crowd",
+        params={"classes": ["cat", "dog"], "gold": "expert"},
+        seed=3,
+        rows=[f"item-{k}" for k in range(n)],
+        cols=people,
+    )
+    return study, truth, said
+
+
+def test_classes_are_told_and_read_by_name(tmp_path):
+    study, _, said = opened_with_gold(tmp_path)
+    names = ["cat", "dog"]
+    todo = study.ask(4, worker="bob")
+    study.tell([(q.id, names[int(said[q.index[0], 1])]) for q in todo], worker="bob")
+    told = {line["id"]: line["value"] for line in study.log() if line["what"] == "told"}
+    for q in todo:
+        assert told[q.id] == said[q.index[0], 1]
+        assert study.labels.value(told[q.id]) == names[int(told[q.id])]
+    more = study.ask(2, worker="ann")
+    with pytest.raises(EntrywiseError, match="one of the classes cat, dog"):
+        study.tell([(more[0].id, "bird")], worker="ann")
+    with pytest.raises(EntrywiseError, match="one of the classes cat, dog"):
+        study.tell([(more[0].id, 1.0)], worker="ann")
+    study.amend(todo[0].id, "dog")
+    result = study.result()
+    i = todo[0].index[0]
+    assert result.classes == ("cat", "dog")
+    assert result.name(i) == "dog"
+    result.save(tmp_path / "r.npz")
+    assert type(result).load(tmp_path / "r.npz").name(i) == "dog"
+
+
+def test_gold_is_asked_at_random_of_its_own_worker_and_recalibrates(tmp_path):
+    study, truth, said = opened_with_gold(tmp_path)
+    names = ["cat", "dog"]
+    for _ in range(8):
+        for k, name in enumerate(["ann", "bob", "cy", "dan", "eve"]):
+            todo = study.ask(5, worker=name)
+            study.tell([(q.id, names[int(said[q.index[0], k])]) for q in todo], worker=name)
+    assert "expert" not in {line["col"] for line in study.log()}
+    before = study.result()
+    assert "gold items" not in before.report
+    todo = study.ask(16, worker="expert")
+    assert len(todo) == 16
+    assert {q.col for q in todo} == {"expert"}
+    assert sorted(q.index[0] for q in todo) != list(range(16))  # drawn, not the first
+    study.tell([(q.id, names[truth[q.index[0]]]) for q in todo], worker="expert")
+    after = study.result()
+    assert after.report["gold items"] == 16
+    assert (
+        after.report["wrong labels, low"]
+        <= after.report["wrong labels"]
+        <= after.report["wrong labels, high"]
+    )
+    checked = [q.index[0] for q in todo]
+    np.testing.assert_array_equal(after.labels[checked], truth[checked])
+    np.testing.assert_array_equal(after.confidence[checked], 1.0)
+    others = np.setdiff1d(np.arange(len(truth)), checked)
+    np.testing.assert_array_equal(after.labels[others], before.labels[others])
+    assert np.isnan(after.skill[5])
+    assert after.certificate.assumes == ("gold items were drawn at random",)
+
+
+def test_known_labels_and_results_by_name_on_the_command_line(tmp_path):
+    from typer.testing import CliRunner
+
+    from entrywise.cli.app import app
+
+    (tmp_path / "items.csv").write_text("item\nx\ny\nz\n")
+    (tmp_path / "people.csv").write_text("worker\nann\nbob\n")
+    known = tmp_path / "known.csv"
+    known.write_text("item,worker,label\nx,ann,cat\nx,bob,cat\ny,ann,dog\n")
+    base = [str(tmp_path / "l.db"), "pets"]
+    files = ["--rows", str(tmp_path / "items.csv"), "--cols", str(tmp_path / "people.csv")]
+    how = ["--plan", "crowd", *files, "--classes", "cat,dog", "--known", str(known)]
+    run = CliRunner().invoke
+    made = run(app, ["study", "create", *base, *how])
+    assert made.exit_code == 0, made.output
+    shown = run(app, ["study", "result", *base, "--all", "--format", "csv"])
+    assert [line.split(",")[:2] for line in shown.stdout.splitlines()] == [
+        ["row", "label"],
+        ["x", "cat"],
+        ["y", "dog"],
+        ["z", ""],
+    ]
+    log = run(app, ["study", "log", *base, "--format", "csv"])
+    assert ",cat," in log.stdout
+    assert ",dog," in log.stdout
+    known.write_text("item,worker,label\nx,ann,bird\n")
+    refused = run(app, ["study", "create", str(tmp_path / "o.db"), "o", *how])
+    assert refused.exit_code == 1
+    assert "line 2: a label must be one of the classes cat, dog" in str(refused.exception)

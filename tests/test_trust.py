@@ -13,10 +13,11 @@ from _trust_completion import truths
 from _trust_nystrom import nystrom
 from _trust_rank_one import tables
 from _trust_stopping import pairs
+from _trust_votes import made_crowds
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("section", [nystrom, tables, truths, pairs])
+@pytest.mark.parametrize("section", [nystrom, tables, truths, pairs, made_crowds])
 def test_what_is_promised_holds_on_a_few_problems(section):
     claims = Claims(quick=True)
     section(claims)

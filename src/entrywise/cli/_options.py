@@ -97,6 +97,8 @@ def _value(option: str, text: str) -> Any:
     """Return a shape, numbers by name, a number, a list of them, JSON, or else the text itself."""
     if option == "shape" and not text.startswith("["):
         return list(shape_of(text))
+    if option == "classes" and not text.startswith("["):
+        return [name.strip() for name in text.split(",")]
     if option == "plate" and not text.startswith("{"):
         return _plate(text)
     if re.match(r"[A-Za-z_]\w*=", text):

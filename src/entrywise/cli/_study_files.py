@@ -11,6 +11,17 @@ import numpy as np
 from entrywise.exceptions import DataError
 from entrywise.tables import Table, read_entries, read_features, read_labels, read_table
 
+LABELLED = (
+    ("row", "col", "value"),
+    ("item", "worker", "label"),
+)  # columns of labels that are known
+STANDS = (
+    "told",
+    "known",
+    "memory",
+    "",
+)  # what a log says of answers that stand; nothing in other tables
+
 
 def labels_of(path: str | None) -> list[str] | None:
     """Return the first column of a file with a header."""
@@ -120,11 +131,19 @@ def answers_of(path: str, study: str, worker: str | None) -> Answers:
     return Answers(path, items, lines, workers)
 
 
-def known_of(path: str, rows: Sequence[str] | None, cols: Sequence[str] | None) -> Any:
-    """Return known entries from any table that `complete` reads, or from the output of `study log`."""
+def known_of(
+    path: str,
+    rows: Sequence[str] | None,
+    cols: Sequence[str] | None,
+    classes: Sequence[str] | None = None,
+) -> Any:
+    """Return known entries from any table that `complete` reads, or from the output of `study log`.
+
+    Where values are classes: from a table of row, col and value, or of item, worker and label.
+    """
     from dataclasses import replace
 
-    seen = _logged(path)
+    seen = _logged(path) if classes is None else _classed(path, classes)
     if seen is None:
         seen = read_entries(path).observations
     change: dict[str, Any] = {}
@@ -153,10 +172,27 @@ def _renumbered(lines: Any) -> tuple[list[int], Any]:
     return numbers.tolist(), codes.astype(np.int64)
 
 
+def _classed(path: str, classes: Sequence[str]) -> Any:
+    """Return labels that are known, each as the place of its class."""
+    names, lines = lines_of(path)
+    roles = next((r for r in LABELLED if {*r} <= {*names}), None)
+    if roles is None:
+        raise DataError(
+            f"{path} line 1: there must be columns row, col and value, or item, worker and label, "
+            f"got {', '.join(names)}"
+        )
+    told = [(at, [c[role] for role in roles]) for at, c in lines if c.get("what", "") in STANDS]
+    place = {name: float(k) for k, name in enumerate(classes)}
+    for at, (_, _, label) in told:
+        if label not in place:
+            raise DataError(
+                f"{path} line {at}: a label must be one of the classes {', '.join(classes)}, got {label!r}"
+            )
+    return _named([(row, col, place[label]) for _, (row, col, label) in told], path)
+
+
 def _logged(path: str) -> Any:
     """Return what stands in the output of ``study log``; None where the file is something else."""
-    from entrywise.observations import Observations
-
     if path == "-" or not path.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")):
         return None
     try:
@@ -165,15 +201,22 @@ def _logged(path: str) -> Any:
         return None  # another kind of table: its own reader says what is wrong with it
     if not {"row", "col", "value", "what"} <= set(names):
         return None
-    told = [c for _, c in lines if c["what"] in ("told", "known", "memory") and c["value"]]
+    told = [c for _, c in lines if c["what"] in STANDS and c["value"]]
+    return _named([(c["row"], c["col"], float(c["value"])) for c in told], path)
+
+
+def _named(told: Sequence[tuple[str, str, float]], path: str) -> Any:
+    """Return entries by the labels of their lines."""
+    from entrywise.observations import Observations
+
     if not told:
         raise DataError(f"{path} holds no answer that stands")
-    rows, cols = ([c[axis] for c in told] for axis in ("row", "col"))
+    rows, cols, values = (list(each) for each in zip(*told, strict=True))
     codes = [{label: k for k, label in enumerate(dict.fromkeys(each))} for each in (rows, cols)]
     return Observations.from_triplets(
         [codes[0][r] for r in rows],
         [codes[1][c] for c in cols],
-        [float(c["value"]) for c in told],
+        values,
         (len(codes[0]), len(codes[1])),
         row_labels=tuple(codes[0]),
         col_labels=tuple(codes[1]),

@@ -36,12 +36,17 @@ def completed(
 ) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
     """Return the columns and the lines of completed entries: those a CSV file names, or all of them.
 
-    A result with a posterior gives intervals too: of the entry itself where noise can be told from lack of fit, else of
-    a new answer.
+    Of a crowd: items with their labels and how sure they are. A result with a posterior gives intervals too: of the
+    entry itself where noise can be told from lack of fit, else of a new answer.
     """
+    from entrywise.apply.crowd import CrowdLabels
     from entrywise.cli._study_files import lines_of
     from entrywise.results import LowRank, Matrix
 
+    if isinstance(found, CrowdLabels) and path is None:
+        items = range(len(found.labels))
+        lines = ((labels.row(i), found.name(i), float(found.confidence[i])) for i in items)
+        return ["row", "label", "confidence"], lines
     if not isinstance(found, Matrix):
         raise ParameterError(
             f"the result is a {type(found).__name__} and has no entries to print; use --out"

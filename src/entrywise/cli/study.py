@@ -102,15 +102,17 @@ def create(
     here_first()
     names, others = labels_of(rows), labels_of(cols)
     both = others if others is not None else names
+    params = params_of(context.args) | described(row_features, col_features)
+    classes = params.get("classes")
     found = Study.create(
         database,
         name,
         plan=plan,
-        params=params_of(context.args) | described(row_features, col_features),
+        params=params,
         seed=seed,
         budget=budget,
         prices=quotes(price or [], price_rule, rows, cols, names, others),
-        known=None if known is None else known_of(known, names, both),
+        known=None if known is None else known_of(known, names, both, classes),
         rows=names,
         cols=others,
         currency=currency,
@@ -326,9 +328,12 @@ def log(database: Where, name: Name, format: FormatOption = Format.table) -> Non
             "failed",
             *columns[4:],
         )
-    lines = opened(database, name, None).log()
+    here = opened(database, name, None)
     blank = "" if format is Format.table else None
-    lines = ({**x, "told_at": _date(x["told_at"])} for x in lines)
+    lines = (
+        {**x, "told_at": _date(x["told_at"]), "value": here.labels.value(x["value"])}
+        for x in here.log()
+    )
     emit(columns, ([blank if x[c] is None else x[c] for c in columns] for x in lines), format)
 
 

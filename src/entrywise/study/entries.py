@@ -64,12 +64,13 @@ def told_lines(answers: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Labels:
-    """The names of rows and columns, both ways."""
+    """The names of rows and columns, both ways; and of values, where an answer is a class."""
 
     rows: Sequence[str] | None = None
     cols: Sequence[str] | None = None
     n_rows: int | None = None
     n_cols: int | None = None
+    classes: Sequence[str] | None = None
     _codes: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
 
     def row(self, i: int) -> str | int:
@@ -79,6 +80,22 @@ class Labels:
     def col(self, j: int) -> str | int:
         """Return how column j is called."""
         return int(j) if self.cols is None else self.cols[j]
+
+    def number(self, value: Any) -> float:
+        """Return an answer as a number: the place of a class by its name, where there are classes; NaN for one that failed."""
+        if self.classes is None or value is None or failed(value):
+            return number(value)
+        if str(value) not in self.classes:
+            raise TellError(
+                f"an answer must be one of the classes {', '.join(self.classes)}, or 'failed'; got {value!r}"
+            )
+        return float(self.classes.index(str(value)))
+
+    def value(self, number: float | None) -> Any:
+        """Return an answer as people know it: a class by its name, else the number itself."""
+        if self.classes is None or number is None:
+            return number
+        return self.classes[int(number)]
 
     def name(self, i: int, j: int) -> str:
         """Return how entry (i, j) is called in messages."""
@@ -218,13 +235,18 @@ def parse_id(text: Any) -> Key:
     return batch, int(found[2])
 
 
+def failed(value: Any) -> bool:
+    """Tell whether an answer says that the measurement failed."""
+    return isinstance(value, str) and _FAILED.fullmatch(value) is not None
+
+
 def number(value: Any) -> float:
     """Return an answer as a number, NaN for one that failed (None, or a text such as 'failed: the tip broke').
 
     >>> number("0.5"), number("failed"), number("failed: no signal")
     (0.5, nan, nan)
     """
-    if value is None or (isinstance(value, str) and _FAILED.fullmatch(value)):
+    if value is None or failed(value):
         return float("nan")
     try:
         odd = isinstance(value, str) and ("_" in value or not value.isascii())
@@ -269,15 +291,15 @@ def parse(
             at.append(parse_id(head) if len(item) != 3 else None)
             if len(item) > 2:
                 entries[k] = labels.index(*item[-3:-1])
-            values.append(number(item[-1]))
+            values.append(labels.number(item[-1]))
     if entries:
         _match(store, record, labels, at, entries, items, blame)
     found = np.array(at, np.int64).reshape(-1, 2)
     value = np.array(values, np.float64)
-    failed = np.isnan(value)
-    why = {int(k): failed_because(items[k][-1]) for k in np.flatnonzero(failed)}
+    missing = np.isnan(value)
+    why = {int(k): failed_because(items[k][-1]) for k in np.flatnonzero(missing)}
     reasons = {k: words for k, words in why.items() if words is not None}
-    return Told(found[:, 0], found[:, 1], value, failed, reasons)
+    return Told(found[:, 0], found[:, 1], value, missing, reasons)
 
 
 def _match(

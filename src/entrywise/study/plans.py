@@ -191,6 +191,26 @@ def by_worker(plan: str) -> bool:
     return _says(plan, "by_worker")
 
 
+def classes_of(record: Record) -> list[str] | None:
+    """Return the names of values of a study whose answers are classes; None where they are numbers."""
+    return record.params.get("classes") if by_worker(record.plan) else None
+
+
+def named_column(
+    plan: str, params: Mapping[str, Any], labels: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Return the column of gold by its number, where it is given by its label."""
+    given = params.get("gold")
+    if not isinstance(given, str) or not by_worker(plan):
+        return {}
+    names = list(labels.get("col", ()))
+    if given not in names:
+        raise ParameterError(
+            f"gold must be one of the columns, got {given!r}; add a column for whoever knows the truth"
+        )
+    return {"gold": names.index(given)}
+
+
 def _says(plan: str, what: str) -> bool:
     method = next((m for m in methods.METHODS if m.name == plan and m.room == "active"), None)
     return method is not None and bool(getattr(method.load(), what, False))

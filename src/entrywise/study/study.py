@@ -176,7 +176,13 @@ class Study:
     def _labels(self, record: Record) -> Labels:
         if self._names is None or self._names[0] != record.epoch:
             found = self.store.labels(record.id)
-            names = Labels(found.get("row"), found.get("col"), record.n_rows, record.n_cols)
+            names = Labels(
+                found.get("row"),
+                found.get("col"),
+                record.n_rows,
+                record.n_cols,
+                plans.classes_of(record),
+            )
             self._names = (record.epoch, names)
         return self._names[1]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from entrywise.active.two_cost.noisy_cur import noisy_cur
-from entrywise.active.two_cost.rehearsal import Spectrum, rehearsed, with_noise
+from entrywise.active.two_cost.rehearsal import rehearsed, with_noise
 from entrywise.active.two_cost.risk import Problem
 from entrywise.active.two_cost.setting import Noise, TwoCost, check_ordinary, read_two_cost
 from entrywise.bounds.noisycur import Traits, budgets
@@ -75,7 +75,7 @@ def forecast_noisy_cur(
     pilot : Observations, optional
         Entries measured before, of this matrix or of one like it (of any shape), with their noise or that of ``entry``.
         Its spectrum, with the tail, replaces `rank` and `signal`, and the error is a range from rehearsals of the plan
-        (:mod:`~entrywise.active.two_cost.rehearsal`), as long as six runs of it.
+        (:mod:`~entrywise.active.two_cost.rehearsal`), as long as about ten runs of it.
     rng : int or Generator
         For the rehearsals.
 
@@ -143,22 +143,21 @@ def _from_pilot(
     budget: float,
     rng: np.random.Generator,
 ) -> Forecast:
-    """Return the range of errors that rehearsals with the pilot's spectrum show."""
-    seen = Spectrum.of(with_noise(pilot, noise["entry"]))
+    """Return the range of errors that rehearsals with spectra like the pilot's show."""
 
     def make(draws: np.random.Generator) -> Plan:
         return noisy_cur(shape, prices, noise=noise, budget=budget, rng=draws)
 
-    found = rehearsed(make, seen, shape, noise, rng)
-    total = float(seen.leading.sum()) + seen.beyond
-    tail = seen.beyond / total if total > 0 else 0.0
+    found, seen = rehearsed(make, with_noise(pilot, noise["entry"]), shape, noise, rng)
+    tail = seen.beyond / seen.total if seen.total > 0 else 0.0
     row = (len(seen.leading), *map(_rounded, (tail, found.low, found.middle, found.high)))
     return Forecast(
         ("components", "tail", "low", "error", "high"),
         (row,),
-        f"a matrix whose spectrum is that of the {len(pilot)} entries of the pilot, what is beyond its components between a few "
-        "more of them and a flat tail, factors Gaussian",
-        "components: of the pilot; tail: share of the variance beyond them; low, error, high: root mean squared, of an entry",
+        f"a matrix like those whose pilots look like the {len(pilot)} entries of this one: a spectrum that falls off as a "
+        "power, with few components or many, factors Gaussian",
+        "components: that the pilot shows; tail: share of the variance beyond them; low, error, high: root mean squared, of an "
+        "entry",
     )
 
 

@@ -1,10 +1,11 @@
-r"""What noisy_cur will miss, rehearsed on matrices like the one to come.
+r"""What noisy_cur will miss, rehearsed on matrices whose pilots look like the one at hand.
 
 A closed form takes the rank as exact, and real spectra have tails: on power-law spectra, and on a board of drugs and their
 targets, its forecasts were two to four times too low. A pilot (entries measured before, here or on a board like this one)
-tells the leading components and how much lies beyond them. What is beyond is taken in three ways: as a few components as
-strong as the last that was seen, as a tail that falls off like the leading ones, and as a flatter tail. The plan is run on
-matrices drawn in each way, and the range of its errors is the forecast.
+shows the leading components and how much lies beyond them, through a glass: weak components hide in what is beyond. So
+spectra are drawn at random, component k of r with a variance in proportion to :math:`k^{-2s}`, from one component to a flat
+tail; a pilot of each is made and fitted like the real one; and the plan is run on matrices of the spectra whose pilots came
+nearest (approximate Bayesian computation). The range of its errors is the forecast.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from entrywise.queries import Batch, Plan
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices
 
-RUNS = 2  # matrices drawn in each way
-HIGHER = 1.25  # times the largest error of the runs: factors of real boards are not Gaussian
-FLATTEST, STEEPEST = 0.25, 2.0  # exponents of singular values that a tail may have
-FEW = 3  # components from which an exponent is read
-USUAL = 1.0  # exponent where they are fewer
+DRAWS, NEAREST = 40, 6  # spectra that are tried, and those on which the plan is rehearsed
+STEEPEST = 2.0  # exponent of singular values
+LOOKED_AT = 8  # components by which pilots are compared
+# beyond the errors of the runs: they are few, and factors of real boards are not Gaussian
+LOWER, HIGHER = 1.25, 1.3
 
 
 class Range(NamedTuple):
@@ -54,35 +55,17 @@ class Spectrum:
         leading = np.sort(np.array(found.report["component_variances"], np.float64))[::-1]
         return cls(leading, found.lack_variance, rows, cols)
 
-    def ways(self, most: int) -> list[Array]:
-        """Return component variances, at most so many, for each way in which what is beyond may be structured."""
-        if self.beyond <= 0 or len(self.leading) >= most:
-            return [self.leading]
-        slope = self._slope()
-        return [
-            self._as_strong_components(most),
-            self._tail(most, slope),
-            self._tail(most, max(FLATTEST, slope / 2)),
-        ]
+    @property
+    def total(self) -> float:
+        """Variance of an entry about the means of its row and column."""
+        return float(self.leading.sum()) + self.beyond
 
-    def _as_strong_components(self, most: int) -> Array:
-        """Return what is beyond as components like the last of the leading ones, or one when there is none."""
-        each = float(self.leading[-1]) if len(self.leading) else self.beyond
-        count = int(np.clip(round(self.beyond / each), 1, most - len(self.leading)))
-        return np.asarray(np.r_[self.leading, np.full(count, self.beyond / count)])
-
-    def _tail(self, most: int, exponent: float) -> Array:
-        k = np.arange(len(self.leading) + 1, most + 1, dtype=np.float64)
-        weights = k ** (-2.0 * exponent)
-        return np.asarray(np.r_[self.leading, self.beyond * weights / weights.sum()])
-
-    def _slope(self) -> float:
-        """Return the exponent with which the leading singular values fall off."""
-        if len(self.leading) < FEW:
-            return USUAL
-        k = np.arange(1.0, len(self.leading) + 1)
-        slope = -0.5 * float(np.polyfit(np.log(k), np.log(self.leading), 1)[0])
-        return float(np.clip(slope, FLATTEST, STEEPEST))
+    def explained(self) -> Array:
+        """Return the shares of the variance that 1, 2, ... components explain, shape (LOOKED_AT,)."""
+        each = np.zeros(LOOKED_AT)
+        some = self.leading[:LOOKED_AT]
+        each[: len(some)] = some
+        return np.asarray(np.cumsum(each) / max(self.total, np.finfo(float).tiny))
 
     def draw(self, shape: tuple[int, int], variances: Array, rng: np.random.Generator) -> Array:
         """Return a matrix with Gaussian factors, its components of these variances."""
@@ -94,23 +77,44 @@ class Spectrum:
         return np.asarray(A)
 
 
+def likely_spectra(seen: Spectrum, pilot: Observations, rng: np.random.Generator) -> list[Array]:
+    """Return component variances whose pilots look most like what was `seen` of `pilot`, the nearest first."""
+    most = min(pilot.shape)
+    there = seen.explained()
+    tried = []
+    for _ in range(DRAWS):
+        count = int(np.ceil(most ** rng.random()))  # few components or many: all magnitudes alike
+        k = np.arange(1.0, count + 1)
+        variances = k ** (-2.0 * STEEPEST * rng.random())
+        variances *= seen.total / variances.sum()
+        here = Spectrum.of(_pilot_of(seen.draw(pilot.shape, variances, rng), pilot, rng))
+        tried.append((float(np.abs(here.explained() - there).sum()), variances))
+    tried.sort(key=lambda each: each[0])
+    return [variances for _, variances in tried[:NEAREST]]
+
+
+def _pilot_of(A: Array, pilot: Observations, rng: np.random.Generator) -> Observations:
+    """Return the entries of A that the pilot has, with errors of its size."""
+    errors = rng.standard_normal(len(pilot)) * np.asarray(pilot.noise)
+    return replace(pilot, values=A[pilot.rows, pilot.cols] + errors)
+
+
 def rehearsed(
     make: Callable[[np.random.Generator], Plan],
-    spectrum: Spectrum,
+    pilot: Observations,
     shape: tuple[int, int],
     noise: dict[str, float],
     rng: np.random.Generator,
-    runs: int = RUNS,
-) -> Range:
-    """Return the range of errors of the plans that `make` makes, on matrices drawn from the spectrum."""
+) -> tuple[Range, Spectrum]:
+    """Return the range of errors of the plans that `make` makes, on matrices like that of the pilot, and what it shows."""
+    seen = Spectrum.of(pilot)
     errors = []
-    for variances in spectrum.ways(min(shape)):
-        for _ in range(runs):
-            A = spectrum.draw(shape, variances, rng)
-            found = _played(make(rng), A, noise, rng)
-            errors.append(float(np.sqrt(np.mean((found.to_dense() - A) ** 2))))
+    for variances in likely_spectra(seen, pilot, rng):
+        A = seen.draw(shape, variances, rng)
+        found = _played(make(rng), A, noise, rng)
+        errors.append(float(np.sqrt(np.mean((found.to_dense() - A) ** 2))))
     middle = float(np.exp(np.mean(np.log(np.maximum(errors, np.finfo(float).tiny)))))
-    return Range(min(errors), middle, max(errors) * HIGHER)
+    return Range(min(errors) / LOWER, middle, max(errors) * HIGHER), seen
 
 
 def _played(plan: Plan, A: Array, noise: dict[str, float], rng: np.random.Generator) -> LowRank:

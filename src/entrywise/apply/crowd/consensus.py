@@ -33,6 +33,8 @@ Model = Literal["auto", "vote", "one-coin", "dawid-skene"]
 Shares = Literal["auto", "equal", "free"]
 FAIR = 0.3  # skill at the start of a worker whose agreement tells nothing
 FREE = 0.02  # nats an item that free class shares must gain over equal ones
+# what the report has from gold items
+TOLD_BY_GOLD = ("gold_items", "wrong_labels", "wrong_labels_low", "wrong_labels_high")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -229,12 +231,8 @@ def _trusted(data: CrowdAnswers, rank_one: Skills, confidence: Array) -> Array:
 
 
 def _told_by_gold(wrong: WrongLabels) -> dict[str, float]:
-    return {
-        "gold_items": wrong.items,
-        "wrong_labels": wrong.share,
-        "wrong_labels_low": wrong.low,
-        "wrong_labels_high": wrong.high,
-    }
+    told = (wrong.items, wrong.share, wrong.low, wrong.high)
+    return dict(zip(TOLD_BY_GOLD, told, strict=True))
 
 
 def _report(data: CrowdAnswers, fit: CrowdFit, rank_one: Skills, kinds: Names) -> dict[str, Any]:

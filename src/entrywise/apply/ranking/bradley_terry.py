@@ -132,9 +132,15 @@ def posterior(games: Games, prior: float | None, ties: bool) -> ScoreFit:
     for step in range(1, STEPS + 1):  # noqa: B007
         weight, surplus, nu = _expected(games, score, R, nu)
         ground = Grounded(n, i, j, weight, spread)
-        R, trace = _variances(ground, plain, part)
-        move = plain.center(ground.divergence(surplus) - score / spread**2)
-        move = ground.solve(move, 1e-5)  # what is left over comes back in the next step
+        uphill = plain.center(ground.divergence(surplus) - score / spread**2)
+        if n <= DENSE:
+            C = ground.covariance(part)
+            own = C.diagonal()
+            R, trace = own[i] + own[j] - 2.0 * C[i, j], float(own.sum())
+            move = C @ uphill
+        else:
+            R, trace = _sketched(ground, plain)
+            move = ground.solve(uphill, 1e-5)  # what is left over comes back in the next step
         score = score + move * min(1.0, LONGEST / max(float(np.abs(move).max()), 1e-300))
         change = float(np.abs(move).max())
         if prior is None:
@@ -159,14 +165,12 @@ def _expected(games: Games, score: Array, R: Array, nu: float) -> tuple[Array, A
     return weight, surplus, nu
 
 
-def _variances(ground: Grounded, plain: Laplacian, part: Indices) -> tuple[Array, float]:
-    """Variances of the differences of pairs that met, and the trace of the scores' covariance."""
+def _sketched(ground: Grounded, plain: Laplacian) -> tuple[Array, float]:
+    """Variances of the differences of pairs that met, and the trace of the scores' covariance, from a few solves.
+
+    What an item's own games and the prior leave, scaled to the trace that the solves tell.
+    """
     i, j, n = ground.i, ground.j, ground.n
-    if n <= DENSE:
-        C = ground.covariance(part)
-        own = C.diagonal()
-        return own[i] + own[j] - 2.0 * C[i, j], float(own.sum())
-    # what an item's own games and the prior leave, scaled to the trace that a few solves tell
     rng = np.random.default_rng(0)
     draws = max(3, SKETCHED // n)
     samples = (ground.sample(rng, ground.weight, plain) for _ in range(draws))

@@ -105,25 +105,40 @@ def _averaged(gap: Array, R: Array, found: Ranking) -> tuple[Array, Array]:
 
 
 def _dense(found: Ranking, limit: int, goal: Goal) -> list[tuple[int, int]]:
+    r"""Return the most telling of all pairs, one after the other.
+
+    With the goal K and :math:`G = C K C`, a game of a and b lowers :math:`\mathrm{tr}(K C)` by
+    :math:`v\, u^\top K u / (1 + v R)`, and both R and :math:`u^\top K u` are differences' variances, by C and by G.
+    """
     C = covariance(found.curvature, found.weight)
+    n = len(C)
     together = found.component[:, None] == found.component[None, :]
     i, j = np.nonzero(np.triu(together, 1))
-    gap = found.score[i] - found.score[j]
-    G = C @ _goal(found, C, i, j, gap, goal) @ C
+    if not len(i):
+        return []
+    gap = found.score[:, None] - found.score[None, :]
+    G = C @ _goal(found, C, i, j, gap[i, j], goal) @ C
+    R, fall = _between(C), _between(G)  # all of shape (n, n)
     chosen: list[tuple[int, int]] = []
-    for _ in range(limit if len(i) else 0):
-        R, fall = (X[i, i] + X[j, j] - 2.0 * X[i, j] for X in (C, G))  # fall: u' K u
+    for _ in range(limit):
         _, v = _averaged(gap, R, found)
-        e = int((v * fall / (1.0 + v * R)).argmax())
-        a, b = int(i[e]), int(j[e])
-        chosen.append((a, b))
-        # C and G = C K C as they are expected to be after that game
+        a, b = divmod(int(np.where(together, v * fall / (1.0 + v * R), -1.0).argmax()), n)
+        chosen.append((min(a, b), max(a, b)))
+        # C and G as they are expected to be after that game
         u, g = C[:, a] - C[:, b], G[:, a] - G[:, b]
-        share = v[e] / (1.0 + v[e] * R[e])
-        C = C - share * np.outer(u, u)
+        share = v[a, b] / (1.0 + v[a, b] * R[a, b])
         cross = np.outer(u, g)
-        G = G - share * (cross + cross.T) + share**2 * fall[e] * np.outer(u, u)
+        square = np.outer(u, u)
+        G = G - share * (cross + cross.T) + share**2 * fall[a, b] * square
+        C = C - share * square
+        R, fall = _between(C), _between(G)
     return chosen
+
+
+def _between(X: Array) -> Array:
+    """Return the variance of every difference, shape (n, n), where X is the covariance."""
+    own = X.diagonal()
+    return np.asarray(own[:, None] + own[None, :] - 2.0 * X)
 
 
 def _goal(found: Ranking, C: Array, i: Indices, j: Indices, gap: Array, goal: Goal) -> Array:

@@ -17,10 +17,10 @@ FLAT = 1e-12  # least variance of a game, where a chance is 0 or 1 to the last d
 
 def moments(d: Array, nu: float) -> tuple[Array, Array, Array]:
     """Return mean and variance of a game's outcome at differences d, and the chance of a tie."""
-    up = np.exp(-np.maximum(-d, 0.0))  # e^{d/2} and e^{-d/2}, both over the larger of them
-    down = np.exp(-np.maximum(d, 0.0))
-    tie = nu * np.exp(-0.5 * np.abs(d))
-    total = up + down + tie
+    small = np.exp(-np.abs(d))
+    up = np.where(d < 0, small, 1.0)  # e^{d/2} over the larger of it and e^{-d/2}
+    tie = nu * np.sqrt(small)
+    total = 1.0 + small + tie
     tied = tie / total
     mean = (up + 0.5 * tie) / total
     variance = (up + 0.25 * tie) / total - mean**2

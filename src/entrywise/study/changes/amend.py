@@ -12,7 +12,7 @@ from entrywise.exceptions import StoreError, TellError
 from entrywise.queries import Prices
 from entrywise.study import plans
 from entrywise.study.changes.epoch import Change, Said, begin_epoch, same
-from entrywise.study.entries import Labels, failed_because, number, parse_id, title
+from entrywise.study.entries import Labels, failed_because, parse_id, title
 from entrywise.study.records import Key, Record, number_or_none
 from entrywise.study.schema import ANSWERED, about, facts, pending, questions
 from entrywise.study.store import Store
@@ -28,7 +28,7 @@ def amend(
     reason: str | None = None,
 ) -> None:
     """Correct an answer: a new fact, and an epoch that knows it; the log keeps both, and why."""
-    new, why = number(value), _words(reason) or failed_because(value)
+    new, why = labels.number(value), _words(reason) or failed_because(value)
 
     def edit(record: Record) -> Change:
         _refuse_closed(record, "amend")

@@ -47,6 +47,7 @@ def create(
     others = plans.plain(plans.without_features(params))
     full, labels = plans.sized(plan, maker(plan), others, rows, cols)
     full |= plans.features_of(params, labels, full.get("shape") or (None, None))
+    full |= plans.named_column(plan, full, labels)
     record = Record(
         name=name,
         plan=plan,

@@ -134,7 +134,8 @@ def kept(
 ) -> dict[str, Any]:
     """Return other parameters of a study as it keeps them."""
     features = plans.features_of(params, labels, (record.n_rows, record.n_cols))
-    return plans.plain(plans.without_features(params)) | features
+    others = plans.plain(plans.without_features(params))
+    return others | features | plans.named_column(record.plan, others, labels)
 
 
 def quotes_of(prices: Prices | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
