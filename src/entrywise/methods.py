@@ -631,6 +631,14 @@ METHODS: tuple[Method, ...] = (
         problem="binary_trials",
     ),
     Method(
+        name="refitted-low-rank",
+        home="online.refitted:RefittedLowRank",
+        room="online",
+        paper="the low-rank completion of this library, fitted again as labels grow",
+        guarantee="none: best of the experts of auto where labels are many and noisy",
+        problem="binary_trials",
+    ),
+    Method(
         name="most-informative",
         home="active.cells.most_informative:most_informative",
         room="active",
