@@ -194,7 +194,7 @@ def with_gold(claims, columns, truth, items, wrong):
         was.append(r[rest])
         places.append(np.flatnonzero(rest))
         draws.append(np.full(rest.sum(), k))
-        low, high = (found.report[f"wrong labels, {end}"] for end in ("low", "high"))
+        low, high = (found.report[f"wrong_labels_{end}"] for end in ("low", "high"))
         rate.append(low <= wrong <= high)
     return *(np.concatenate(x) for x in (said, was, places, draws)), rate
 
@@ -255,7 +255,7 @@ def made_crowds(claims: Claims) -> None:
             said, was, at = said_and_right(checked, truth)
             rest = ~np.isin(at, chosen)
             kept["with gold"].append((said[rest], was[rest], np.full(rest.sum(), k)))
-            low, high = (checked.report[f"wrong labels, {end}"] for end in ("low", "high"))
+            low, high = (checked.report[f"wrong_labels_{end}"] for end in ("low", "high"))
             rate.append(low <= 1 - right.mean() <= high)
             skills.append(np.mean(skills_inside(found, columns, truth)))
         for words, bar in (("without gold", 0.06), ("with gold", 0.04)):

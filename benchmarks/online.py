@@ -2,6 +2,7 @@
 
 make bench NAME=online                 everything but the long stream
 make bench NAME=online ARGS=--quick    one seed, fewer configurations
+make bench NAME=online ARGS="--only auto --before"    auto beside itself without refits and sleep (a quarter of an hour)
 make bench NAME=online ARGS="--only speed --steady"    also until nothing is left to learn, and m + n = 100,000 (an hour)
 """
 
@@ -22,11 +23,13 @@ from entrywise.online import (
     GoldmanWarmuth,
     HazanKaleShalevShwartz,
     KernelPerceptron,
+    Majority,
     MatrixWinnow,
     OnlineFactorization,
     RowColumnMajority,
     SymmetricWinnow,
     auto,
+    majority,
 )
 
 SEEDS = (21, 22, 23)  # the defaults were chosen on 101-103, 201-203 and 301-305
@@ -40,7 +43,13 @@ SINGLES = {  # beside auto's own experts, which are counted from its run
     "doubling": Doubling(),
     "symmetric 1, .2": SymmetricWinnow(1.0, 0.2),
 }
-EXPERTS = ("winnow 1, slack .15", "symmetric 1, .4", "symmetric .5, .2", "MF 100 replays")
+EXPERTS = (
+    "winnow 1, slack .15",
+    "symmetric 1, .4",
+    "symmetric .5, .2",
+    "MF 100 replays",
+    "low rank, refitted",
+)
 SETTINGS = [(rank, rate) for rank in (3, 10) for rate in (0.03, 0.1, 0.3)]
 
 
@@ -89,13 +98,38 @@ def exactness(bars, quick):
     bars.at_most("most Lanczos steps", most, 10)
 
 
-def stream(N, T, seed, k=5):
+def stream(N, T, seed, k=5, noise=0.0):
     rng = np.random.default_rng(seed)
     m = N // 2
     blocks = rng.choice([-1, 1], (k, k))
     r, c = rng.integers(k, size=m), rng.integers(k, size=m)
     rows, cols = rng.integers(m, size=T), rng.integers(m, size=T)
-    return rows, cols, blocks[r[rows], c[cols]]
+    labels = blocks[r[rows], c[cols]]
+    return rows, cols, np.where(rng.random(T) < noise, -labels, labels)
+
+
+def timed(learner, rows, cols, labels):
+    """Return the learner after the stream and the CPU seconds that it took."""
+    start = time.process_time()
+    learner = learner.learn_many(rows, cols, labels)
+    return learner, time.process_time() - start
+
+
+def of_auto(bars, quick, before):
+    """Time auto on noisy labels to 20 (m + n), beside auto as it was: four experts that never sleep."""
+    N = 2000 if quick else 10_000
+    auto().follow(*stream(200, 12_000, 0, noise=0.2))  # compiled, or loaded
+    trials = stream(N, 20 * N, 43, noise=0.2)
+    learner, seconds = timed(auto(), *trials)
+    rows = [("auto", N, learner.mistakes / N, 20 * N / seconds, int(learner.awake.sum()))]
+    bars.at_least(f"auto, labels/s (CPU), m + n = {N}, 20 % noise, to 20 N", 20 * N / seconds, 1e4)
+    if before or quick:
+        majority.HEAVY = 2**62  # nobody is dear enough to sleep
+        old, slow = timed(Majority(auto().experts[:4]), *trials)
+        rows.append(("without refits and sleep", N, old.mistakes / N, 20 * N / slow, 4))
+        ratio = learner.mistakes / old.mistakes
+        bars.at_most("mistakes of auto / without refits and sleep", ratio, 1.01)
+    show("auto, 5 x 5 biclusters", ("", "m+n", "M/N", "labels/s", "experts awake"), rows)
 
 
 def speed(bars, quick, steady):
@@ -294,13 +328,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--steady", action="store_true", help="m + n = 100,000 to its steady state")
-    parser.add_argument("--only", choices=("exactness", "speed", "synthetic", "real"))
+    parser.add_argument("--before", action="store_true", help="auto as it was, beside it")
+    parser.add_argument("--only", choices=("exactness", "speed", "auto", "synthetic", "real"))
     args = parser.parse_args()
     bars = Bars()
     if args.only in (None, "exactness"):
         exactness(bars, args.quick)
     if args.only in (None, "speed"):
         speed(bars, args.quick, args.steady)
+    if args.only in (None, "auto"):
+        of_auto(bars, args.quick, args.before)
     if args.only in (None, "synthetic"):
         synthetic(bars, args.quick)
     if args.only in (None, "real"):

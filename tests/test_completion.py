@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from entrywise import LowRank, Observations, complete
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.intervals import calibrate, conformal
+from entrywise.linalg import variational
 from entrywise.linalg.variational import EmpiricalBayes
 from entrywise.passive import low_rank, soft_impute
 from entrywise.results import Corrected
@@ -542,3 +544,27 @@ def test_what_cannot_be_scaled_or_held_in_memory_is_refused():
     far = Observations.from_triplets([10**12], [0], [1.0])
     with pytest.raises(DataError, match=r"needs at least 64,000 GB and this machine has [\d,]+ GB"):
         complete(far)
+
+
+def test_threads_change_no_bit_of_grouping_residuals_and_spectrum(monkeypatch):
+    """Large enough to be shared out among threads: against one thread, and sums against plain products."""
+    rng = np.random.default_rng(0)
+    m, n, t = 3000, 700, 60_000
+    i, j = rng.integers(m, size=t), rng.integers(n, size=t)
+    y = rng.standard_normal(t)
+
+    def looked_at(threads):
+        monkeypatch.setenv("NUMBA_NUM_THREADS", str(threads))
+        monkeypatch.setattr(variational, "thread_count", lambda: threads)
+        fit = EmpiricalBayes.of(i, j, y, np.zeros(0), (m, n), 1e-10)
+        fit.grow(*fit.spectrum(2, np.random.default_rng(1))[:2])
+        found = fit.spectrum(3, np.random.default_rng(2))
+        return [*found, fit.rows.values, fit.cols.other, fit.residuals(np.ones(m), np.ones(n))]
+
+    for one, several in zip(looked_at(1), looked_at(3), strict=True):
+        np.testing.assert_array_equal(one, several)
+    matrix = csr_array((y, (i, j)), shape=(m, n))
+    forth, back = variational._products(matrix)
+    X, Y = rng.standard_normal((n, 5)), rng.standard_normal((m, 5))
+    np.testing.assert_array_equal(forth(X), matrix @ X)
+    np.testing.assert_array_equal(back(Y), matrix.T @ Y)

@@ -145,18 +145,18 @@ def test_gold_is_asked_at_random_of_its_own_worker_and_recalibrates(tmp_path):
             study.tell([(q.id, names[int(said[q.index[0], k])]) for q in todo], worker=name)
     assert "expert" not in {line["col"] for line in study.log()}
     before = study.result()
-    assert "gold items" not in before.report
+    assert "gold_items" not in before.report
     todo = study.ask(16, worker="expert")
     assert len(todo) == 16
     assert {q.col for q in todo} == {"expert"}
     assert sorted(q.index[0] for q in todo) != list(range(16))  # drawn, not the first
     study.tell([(q.id, names[truth[q.index[0]]]) for q in todo], worker="expert")
     after = study.result()
-    assert after.report["gold items"] == 16
+    assert after.report["gold_items"] == 16
     assert (
-        after.report["wrong labels, low"]
-        <= after.report["wrong labels"]
-        <= after.report["wrong labels, high"]
+        after.report["wrong_labels_low"]
+        <= after.report["wrong_labels"]
+        <= after.report["wrong_labels_high"]
     )
     checked = [q.index[0] for q in todo]
     np.testing.assert_array_equal(after.labels[checked], truth[checked])

@@ -14,15 +14,20 @@ from entrywise.exceptions import DataError, ParameterError
 from entrywise.gallery import bicluster_trials
 from entrywise.linalg import _jit_ends
 from entrywise.linalg.lanczos import GrowingExponential
+from entrywise.observations import Observations
 from entrywise.online import (
     Doubling,
     Learner,
     Majority,
     MatrixWinnow,
+    OnlineFactorization,
+    RefittedLowRank,
     RowColumnMajority,
     SymmetricWinnow,
     auto,
+    majority,
 )
+from entrywise.passive import low_rank
 
 
 def exp(S):
@@ -312,6 +317,78 @@ def test_majority_is_as_good_as_its_bound_and_near_its_best():
     assert learner.mistakes <= 1.3 * learner.losses.min()
     assert learner.best.mistakes == learner.losses.min()
     assert len(learner.report["mistakes_of"]) == len(learner.experts)
+
+
+def noisy_trials(m, T, seed, noise=0.3):
+    rng = np.random.default_rng(seed)
+    u, v = rng.choice([-1, 1], m), rng.choice([-1, 1], m)
+    rows, cols = rng.integers(m, size=(2, T))
+    flip = np.where(rng.random(T) < noise, -1, 1)
+    return rows, cols, u[rows] * v[cols] * flip
+
+
+def test_an_expert_without_hope_sleeps_and_the_bound_holds(monkeypatch):
+    """Weights against the account written out trial by trial: a sleeper says what the majority says."""
+    monkeypatch.setattr(majority, "HEAVY", 50)
+    rows, cols, labels = noisy_trials(30, 4 * majority.LOOK, 3)
+    dear = SymmetricWinnow(2.0, slack=0.9)  # learns from noise, and walks every edge
+    learner = Majority([RefittedLowRank(), dear])
+    predictions, after = learner.follow(rows, cols, labels)
+    assert after.awake.tolist() == [True, False]
+    assert after.experts[1].trials < len(labels)
+    asleep = after.experts[1].trials
+    assert asleep % majority.LOOK == 0
+    wrong = predictions != labels
+    assert after.losses[0] == after.experts[0].mistakes
+    assert after.losses[1] == after.experts[1].mistakes + wrong[asleep:].sum()
+    assert after.mistakes <= after.bound()
+    assert after.report["asleep"] == ["SymmetricWinnow(gamma=2, slack=0.9)"]
+    alone = RefittedLowRank().follow(rows, cols, labels)[0]
+    np.testing.assert_array_equal(predictions[asleep:], alone[asleep:])
+
+
+def test_sleep_does_not_depend_on_how_a_stream_is_cut(monkeypatch, tmp_path):
+    monkeypatch.setattr(majority, "HEAVY", 50)
+    rows, cols, labels = noisy_trials(20, 2 * majority.LOOK + 100, 4)
+    learner = Majority([RefittedLowRank(), SymmetricWinnow(2.0, slack=0.9)])
+    whole, after = learner.follow(rows, cols, labels)
+    found, state = [], learner
+    for first in range(0, len(labels), 333):
+        part = slice(first, first + 333)
+        some, state = state.follow(rows[part], cols[part], labels[part])
+        state.save(tmp_path / "state.npz")
+        state = Majority.load(tmp_path / "state.npz")
+        found.append(some)
+    np.testing.assert_array_equal(np.concatenate(found), whole)
+    assert (state.mistakes, state.awake.tolist()) == (after.mistakes, after.awake.tolist())
+
+
+def test_light_experts_never_sleep():
+    rows, cols, labels = noisy_trials(20, 2 * majority.LOOK, 5)
+    worst = Majority([RefittedLowRank(), OnlineFactorization(1, rate=8.0)])
+    assert worst.learn_many(rows, cols, labels).awake.all()
+
+
+def test_a_refit_is_the_completion_of_the_labels_before_it():
+    rows, cols, labels = noisy_trials(20, 300, 6, noise=0.1)
+    predictions, _ = RefittedLowRank(growth=2.0).follow(rows, cols, labels)
+    assert (predictions[:64] == 1).all()
+    i, j = ([list(dict.fromkeys(x)).index(y) for y in x] for x in (rows.tolist(), cols.tolist()))
+    i, j = np.array(i), np.array(j)
+    for first, last in ((64, 128), (128, 256), (256, 300)):
+        m, n = i[:first].max() + 2, j[:first].max() + 2  # the last line stands for those not seen
+        y = labels[:first].astype(float)
+        seen = Observations.from_triplets(
+            i[:first], j[:first], y, (m, n), noise=0.0, duplicates="keep"
+        )
+        fit = low_rank(seen, max_rank=10, max_sweeps=20)
+        wanted = fit.entries(np.minimum(i[first:last], m - 1), np.minimum(j[first:last], n - 1))
+        np.testing.assert_array_equal(predictions[first:last], np.where(wanted >= 0, 1, -1))
+
+
+def test_refits_take_labels_all_alike_and_lines_never_seen():
+    learner = RefittedLowRank().learn_many([0] * 80, list(range(80)), [-1] * 80)
+    assert learner.predict(5, 500) == -1
 
 
 def test_row_and_column_majority():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrywise.linalg import _jit_als, _jit_gain, _jit_laplacian, small
+from entrywise.linalg import _jit_als, _jit_crowd, _jit_gain, _jit_laplacian, small, small_crowd
 from entrywise.linalg.laplacian import Laplacian
 
 
@@ -100,6 +100,66 @@ def test_small_graphs_are_walked_and_solved_alike(seed, decades):
     np.testing.assert_allclose(graph.solve(b), expected, rtol=1e-6, atol=1e-6)
 
 
+def few_answers(seed):
+    """Answers sorted by item, each worker once an item: start, item, worker, label, and (workers, classes)."""
+    rng = np.random.default_rng(seed)
+    n, W, k = int(rng.integers(1, 12)), int(rng.integers(2, 7)), int(rng.integers(2, 5))
+    said = rng.random((n, W)) < 0.6
+    said[np.arange(n), rng.integers(W, size=n)] = True
+    item, worker = np.nonzero(said)
+    start = np.r_[0, np.cumsum(said.sum(axis=1))]
+    return rng, start, item, worker, rng.integers(k, size=len(item)), (W, k)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32))
+def test_steps_of_a_crowd_are_the_compiled_ones(seed):
+    rng, start, item, worker, label, (W, k) = few_answers(seed)
+    n, prior = len(start) - 1, np.log(rng.dirichlet(np.ones(k)))
+    gain = rng.standard_normal(W)
+    table = np.log(rng.dirichlet(np.ones(k), (W, k)).transpose(0, 2, 1)).copy()
+    q, code = rng.dirichlet(np.ones(k), n), (2 * worker + (label > 0)).astype(np.int32)
+    counts = rng.random((W, k, k)) * rng.integers(0, 9, (W, k, k))
+    odds, said, some = np.empty((len(item), k)), rng.random((len(item), k)), np.arange(len(item))
+
+    def every(steps):
+        first, order = steps.by_worker(worker, W)
+        pairs = steps.agreements(start, item, worker, label, first, order)
+        i, j, count, same = pairs
+        skills = steps.factor_agreement(gain / 4, i, j, count, same / np.maximum(count, 1), 5)
+        found = [*steps.number(worker, W), steps.repeated(item, worker, W), first, order, *pairs]
+        found += [skills, steps.learn_strength(counts, np.full((k, k), 0.7), 4, 0.5, 500.0)]
+        for step, told, size in (
+            (steps.coin_step, gain, (W,)),
+            (steps.table_step, table, (W, k, k)),
+        ):
+            mine, sums = q.copy(), np.empty(size)
+            found += [*step(start, worker, label, prior, told, mine, sums), mine, sums.copy()]
+        mine, sums = q[:, :2].copy(), np.empty(2 * W)
+        found += [*steps.binary_step(start, code, 0.3, rng_weight, mine, sums), mine, sums]
+        hits, tables = np.empty(W), np.empty((W, k, k))
+        steps.coin_counts(start, worker, label, q, hits)
+        steps.table_counts(start, worker, label, q, tables)
+        found += [hits, tables]
+        for coin, told in ((False, table), (True, gain[:, None, None].copy())):
+            steps.left_out(start, worker, label, prior, told, coin, odds)
+            found += [odds.copy(), steps.predicted(odds, said, some, 0.4)]
+        return found
+
+    rng_weight = rng.standard_normal(2 * W)
+    for mine, theirs in zip(every(small_crowd), every(_jit_crowd), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-10)
+
+
+def test_agreements_leave_out_a_worker_beside_itself():
+    """With repeats kept, a worker is not compared with itself."""
+    start, item = np.array([0, 3]), np.zeros(3, np.int64)
+    worker, label = np.array([0, 0, 1]), np.array([1, 0, 1])
+    for steps in (small_crowd, _jit_crowd):
+        found = steps.agreements(start, item, worker, label, *steps.by_worker(worker, 2))
+        assert [x.tolist() for x in found] == [[0], [1], [2.0], [1.0]]
+
+
 SCRIPT = """
 import sys
 import numpy as np
@@ -142,3 +202,25 @@ def test_commands_on_small_tables_load_no_compiler(command, tmp_path):
     )
     assert done.stderr.endswith("numba False"), done.stderr
     assert done.stdout.count("\n") > 100
+
+
+def test_a_small_crowd_loads_no_compiler(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=60)
+    lines = ["item,worker,label"]
+    for i in range(60):
+        for w in rng.choice(12, 5, replace=False):
+            right = rng.random() < 0.6 + 0.03 * w
+            lines.append(f"q{i},w{w},{['no', 'yes'][truth[i] if right else 1 - truth[i]]}")
+    (tmp_path / "votes.csv").write_text("\n".join(lines) + "\n")
+    code = (
+        "import sys; from entrywise.cli.app import main\n"
+        "sys.argv = ['entrywise', 'crowd', 'votes.csv']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "sys.stderr.write('numba ' + str('numba' in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path
+    )
+    assert done.stderr.endswith("numba False"), done.stderr
+    assert done.stdout.count("\n") > 60

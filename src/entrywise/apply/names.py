@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import DataError
+from entrywise.linalg.small_crowd import crowd_steps
 from entrywise.types import Indices
 
 Names = NDArray[Any]
@@ -32,12 +33,10 @@ def flat_names(values: ArrayLike, name: str) -> Names:
 
 def numbered(names: Names) -> tuple[Indices, Names]:
     """Return the names as numbers, in order of appearance, and the name of each number."""
-    from entrywise.linalg import _jit_crowd as jit
-
     if names.dtype.kind in "iu" and len(names) and names.min() >= 0:
         top = int(names.max())
         if top <= ROOMY * len(names) + SMALL:
-            found, first = jit.number(names.astype(np.int64), top + 1)
+            found, first = crowd_steps(len(names)).number(names.astype(np.int64), top + 1)
             return np.asarray(found), names[first]
     code: dict[Any, int] = {}
     listed = names.tolist()

@@ -6,6 +6,7 @@ The model, with ``x_i = (u_i, b_i)`` for rows and ``z_j = (v_j, c_j)`` for colum
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -63,11 +64,14 @@ class Side:
         shape: tuple[int, int],
     ) -> tuple[Side, Side]:
         """Return both sides before any sweep: rank 0, biases at zero."""
-        m, n = shape
-        return (
-            cls._grouped(rows, cols, values, variance, m),
-            cls._grouped(cols, rows, values, variance, n),
-        )
+        given = ((rows, cols), (cols, rows))
+        sides: list[Any] = [None, None]
+
+        def group(k: int) -> None:
+            sides[k] = cls._grouped(*given[k], values, variance, shape[k])
+
+        _each(group, 2, 1 if len(values) < FEW else thread_count())
+        return sides[0], sides[1]
 
     @classmethod
     def _grouped(
@@ -463,8 +467,19 @@ def residuals_sorted(
     from entrywise.linalg._jit_als import residuals
 
     found = np.empty(len(values))
-    parts = (np.ascontiguousarray(x) for x in (U, V, row_off, col_off, row_scale, col_scale))
-    residuals(pointer, other, values, *parts, found)
+    bounds = _chunks(pointer)
+    U, V, row_off, col_off, row_scale, col_scale = (
+        np.ascontiguousarray(x) for x in (U, V, row_off, col_off, row_scale, col_scale)
+    )
+
+    def some(c: int) -> None:
+        part = slice(bounds[c], bounds[c + 1])
+        residuals(
+            pointer[part.start : part.stop + 1], other, values, U[part], V,
+            row_off[part], col_off, row_scale[part], col_scale, found,
+        )  # fmt: skip
+
+    _each(some, len(bounds) - 1, thread_count())
     return found
 
 
@@ -507,7 +522,47 @@ def top_triplets(
     matrix: Any, k: int, rng: np.random.Generator, steps: int = 4
 ) -> tuple[Array, Array, Array]:
     """Return the k leading singular triplets of a sparse matrix by subspace iteration."""
-    return triplets_of(matrix.__matmul__, matrix.T.__matmul__, matrix.shape, k, rng, steps)
+    return triplets_of(*_products(matrix), matrix.shape, k, rng, steps)
+
+
+def _products(matrix: Any) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    """Return products with a sparse matrix and with its transpose, in threads where it is large; the same bits.
+
+    A product with the matrix is made of blocks of its rows, one with the transpose of blocks of columns of what it is
+    multiplied with: in both every sum is added up in one order.
+    """
+    threads = thread_count()
+    if matrix.format != "csr" or matrix.nnz < FEW or threads == 1:
+        return matrix.__matmul__, matrix.T.__matmul__
+    data, indices, pointer = matrix.data, matrix.indices, matrix.indptr
+    bounds = _chunks(pointer)
+    parts = []
+    for a, b in itertools.pairwise(bounds):
+        some = slice(pointer[a], pointer[b])
+        block = (data[some], indices[some], pointer[a : b + 1] - pointer[a])
+        parts.append(type(matrix)(block, shape=(b - a, matrix.shape[1])))
+
+    def forth(X: Array) -> Array:
+        found = np.empty((matrix.shape[0], X.shape[1]))
+
+        def rows(c: int) -> None:
+            found[bounds[c] : bounds[c + 1]] = parts[c] @ X
+
+        _each(rows, len(parts), threads)
+        return found
+
+    def back(Y: Array) -> Array:
+        found = np.empty((matrix.shape[1], Y.shape[1]))
+        cuts = np.linspace(0, Y.shape[1], min(threads, Y.shape[1]) + 1).astype(int)
+
+        def columns(c: int) -> None:
+            some = slice(cuts[c], cuts[c + 1])
+            found[:, some] = matrix.T @ np.ascontiguousarray(Y[:, some])
+
+        _each(columns, len(cuts) - 1, threads)
+        return found
+
+    return forth, back
 
 
 def triplets_of(

@@ -107,4 +107,11 @@ METHODS = of_room(
         example={"rank": 2, "replay": 2},
         problem="binary_trials",
     ),
+    Method(
+        name="refitted-low-rank",
+        home="online.refitted:RefittedLowRank",
+        paper="the low-rank completion of this library, fitted again as labels grow",
+        guarantee="none: best of the experts of auto where labels are many and noisy",
+        problem="binary_trials",
+    ),
 )

@@ -8,6 +8,7 @@ from entrywise.online.hazan import HazanKaleShalevShwartz
 from entrywise.online.kernel_perceptron import KernelPerceptron
 from entrywise.online.majority import Majority, auto
 from entrywise.online.randomized_rounding import RandomizedRounding
+from entrywise.online.refitted import RefittedLowRank
 from entrywise.online.row_column import RowColumnMajority
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow
@@ -22,6 +23,7 @@ __all__ = [
     "MatrixWinnow",
     "OnlineFactorization",
     "RandomizedRounding",
+    "RefittedLowRank",
     "RowColumnMajority",
     "SymmetricWinnow",
     "auto",

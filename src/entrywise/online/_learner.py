@@ -160,6 +160,11 @@ class Learner(ABC):
         return predictions, new
 
     @property
+    def burden(self) -> int:
+        """What a prediction costs as learning goes on, in edges that may have to be walked; 0 when it stays cheap."""
+        return 0
+
+    @property
     def report(self) -> dict[str, Any]:
         """What happened so far, in words and numbers."""
         return {"trials": self.trials, "mistakes": self.mistakes}

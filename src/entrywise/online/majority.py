@@ -13,16 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 from entrywise.exceptions import ParameterError
 from entrywise.online._learner import FORMAT, Learner, Signs, index, indices, positive
 from entrywise.online.factorization import OnlineFactorization
+from entrywise.online.refitted import RefittedLowRank
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow
 from entrywise.types import Array, Indices
+
+LOOK = 1024  # trials between two looks for experts without hope
+HEAVY = 4096  # burden from which an expert may be put to sleep: some 20 microseconds a prediction
+HOPELESS = 4.0  # standard deviations of its mistakes less the best's, were they independent
 
 
 @dataclass(frozen=True, eq=False)
 class Majority(Learner):
     r"""Let learners vote, each with weight :math:`\beta^{\text{its mistakes}}`.
 
-    Each expert learns from every label in its own way, whatever the majority said.
+    Each expert learns from every label in its own way, whatever the majority said, until it falls asleep: every 1024
+    trials one whose predictions are dear (``burden`` above 4096) and that made
+    :math:`4 \sqrt{L_k + L_{\min}}` more mistakes than the best awake neither predicts nor learns any more.
 
     Parameters
     ----------
@@ -36,9 +43,17 @@ class Majority(Learner):
     Deterministic: :math:`M \le (\ln(1/\beta) M^* + \ln G) / \ln(2/(1+\beta))` with G experts, the best of which makes
     :math:`M^*` mistakes [LW94]: 2.41 M* + 3.48 ln G at one half. In practice it stays within a few per cent of M*.
 
+    Sleep keeps the bound, with M* over the mistakes :math:`L_k` that an expert made awake and the majority made since it
+    sleeps [FSSW97]. Deem a sleeper to say what the majority says. Where the majority errs, half of the weight that is awake
+    and all that sleeps is multiplied by :math:`\beta`, so that the sum W of all weights falls to
+    :math:`(1 + \beta) W / 2` at most, while :math:`W \ge \beta^{L_k}` for every k; take logarithms. For an expert that never
+    slept, :math:`L_k` is its own mistakes. The best of those awake never falls asleep. ``losses`` are these
+    :math:`L_k`.
+
     References
     ----------
     .. [LW94] Littlestone, Warmuth, *The Weighted Majority Algorithm*, Information and Computation 108, 1994.
+    .. [FSSW97] Freund, Schapire, Singer, Warmuth, *Using and combining predictors that specialize*, STOC 1997.
 
     Examples
     --------
@@ -50,6 +65,7 @@ class Majority(Learner):
     experts: Sequence[Learner]
     beta: float = 0.5
     losses: Indices = field(default_factory=lambda: np.zeros(0, np.int64), init=False)
+    awake: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_), init=False)
 
     def __post_init__(self) -> None:
         experts = tuple(self.experts)
@@ -58,6 +74,7 @@ class Majority(Learner):
         positive(self.beta, "beta", 0.0, 1.0)
         object.__setattr__(self, "experts", experts)
         object.__setattr__(self, "losses", np.zeros(len(experts), np.int64))
+        object.__setattr__(self, "awake", np.ones(len(experts), np.bool_))
 
     def _empty(self) -> None:
         return None  # its experts remember
@@ -77,8 +94,9 @@ class Majority(Learner):
         return np.asarray(score / total)
 
     def _share(self, i: Indices, j: Indices) -> Array:
-        signs = np.stack([e.predict_many(i, j) for e in self.experts], axis=-1)
-        return self._votes(signs, np.broadcast_to(self.losses, signs.shape))
+        at = np.flatnonzero(self.awake)
+        signs = np.stack([self.experts[k].predict_many(i, j) for k in at], axis=-1)
+        return self._votes(signs, np.broadcast_to(self.losses[at], signs.shape))
 
     def predict(self, i: int, j: int) -> int:
         """Return the predicted label of entry (i, j), -1 or +1."""
@@ -95,23 +113,47 @@ class Majority(Learner):
         return np.where(share >= 0.0, 1, -1).astype(np.int8).reshape(i.shape)
 
     def _follow(self, i: Indices, j: Indices, y: Signs) -> tuple[Signs, Self]:
-        found = [e._follow(i, j, y) for e in self.experts]
-        signs = np.stack([predictions for predictions, _ in found], axis=-1)  # (T, G)
+        new, predictions = self, np.zeros(len(y), np.int8)
+        first = 0
+        while first < len(y):
+            part = slice(first, min(len(y), first + LOOK - new.trials % LOOK))
+            predictions[part], new = new._stretch(i[part], j[part], y[part])
+            if new.trials % LOOK == 0:
+                new = new._with(awake=new.awake & ~new._hopeless())
+            first = part.stop
+        return predictions, new
+
+    def _stretch(self, i: Indices, j: Indices, y: Signs) -> tuple[Signs, Self]:
+        """Predict and learn trials during which nobody falls asleep."""
+        at = np.flatnonzero(self.awake)
+        experts = list(self.experts)
+        signs = np.empty((len(y), len(at)), np.int8)
+        for g, k in enumerate(at):
+            signs[:, g], experts[k] = experts[k]._follow(i, j, y)
         wrong = (signs != y[:, None]).astype(np.int64)
-        before = self.losses + np.cumsum(wrong, axis=0) - wrong
+        before = self.losses[at] + np.cumsum(wrong, axis=0) - wrong
         predictions = np.where(self._votes(signs, before) >= 0.0, 1, -1).astype(np.int8)
+        mistakes = int((predictions != y).sum())
+        losses = self.losses + mistakes  # a sleeper is deemed to say what the majority says
+        losses[at] = self.losses[at] + wrong.sum(axis=0)
         new = self._with(
-            experts=tuple(e for _, e in found),
-            losses=self.losses + wrong.sum(axis=0),
+            experts=tuple(experts),
+            losses=losses,
             trials=self.trials + len(y),
-            mistakes=self.mistakes + int((predictions != y).sum()),
+            mistakes=self.mistakes + mistakes,
         )
         return predictions, new
 
+    def _hopeless(self) -> NDArray[np.bool_]:
+        """Tell which experts are dear and far behind the best that is awake."""
+        best = self.losses[self.awake].min()
+        far = self.losses - best > HOPELESS * np.sqrt(self.losses + best)
+        return far & np.array([e.burden > HEAVY for e in self.experts])
+
     @property
     def best(self) -> Learner:
-        """The expert with the fewest mistakes so far."""
-        return self.experts[int(np.argmin(self.losses))]
+        """The expert with the fewest mistakes so far, of those awake."""
+        return self.experts[int(np.argmin(np.where(self.awake, self.losses, self.trials + 1)))]
 
     def bound(self) -> float:
         """Return the most mistakes that the experts' own mistakes so far allow."""
@@ -124,12 +166,15 @@ class Majority(Learner):
         """Mistakes so far, of every expert too, how many more than the best of them, and the bound."""
         experts = zip(self.experts, self.losses, strict=True)
         each = {"mistakes_of": {_name(e): int(k) for e, k in experts}}
+        asleep = [_name(e) for e, up in zip(self.experts, self.awake, strict=True) if not up]
         bound = self.bound()
         told = {"bound": bound, "bound_is_vacuous": bound >= self.trials}
         best = {
             "best_learner": _name(self.best),
-            "regret": self.mistakes - int(self.losses.min()),
+            "regret": self.mistakes - int(self.losses[self.awake].min()),
         }
+        if asleep:
+            best["asleep"] = asleep
         return super().report | each | best | told
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -141,7 +186,7 @@ class Majority(Learner):
             "experts": [],
         }
         plain |= {"trials": self.trials, "mistakes": self.mistakes}
-        arrays: dict[str, NDArray[Any]] = {"losses": self.losses}
+        arrays: dict[str, NDArray[Any]] = {"losses": self.losses, "awake": self.awake}
         for k, expert in enumerate(self.experts):
             its_plain, its_arrays = expert.state()
             plain["experts"].append(its_plain)
@@ -156,8 +201,10 @@ class Majority(Learner):
             its = {name[len(head) :]: x for name, x in arrays.items() if name.startswith(head)}
             experts.append(Learner.from_state(its_plain, its))
         new = cls(experts, **plain["params"])
+        awake = arrays.get("awake", new.awake)  # older files have no sleepers
         return new._with(
             losses=arrays["losses"].astype(np.int64),
+            awake=awake.astype(np.bool_),
             trials=plain["trials"],
             mistakes=plain["mistakes"],
         )
@@ -169,10 +216,11 @@ def _name(expert: Learner) -> str:
 
 
 def auto() -> Majority:
-    """Return the learner to use when nothing is known: a majority over four that are each best somewhere.
+    """Return the learner to use when nothing is known: a majority over five that are each best somewhere.
 
-    Matrix Winnow with slack, which has a bound, is best on the simplest matrices; the symmetric form where labels are noisy;
-    a factorisation that revisits earlier labels on richer matrices without noise.
+    Matrix Winnow with slack, which has a bound, is best on the simplest matrices; the symmetric form on small noisy ones;
+    a factorisation that revisits earlier labels on richer matrices without noise; low-rank fits made again as labels grow
+    where they are many and noisy.
 
     Examples
     --------
@@ -186,5 +234,6 @@ def auto() -> Majority:
             SymmetricWinnow(1.0, slack=0.4),
             SymmetricWinnow(0.5, slack=0.2),
             OnlineFactorization(10, rate=0.4, penalty=0.03, replay=100),
+            RefittedLowRank(),
         )
     )

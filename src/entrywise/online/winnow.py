@@ -37,6 +37,11 @@ class GraphLearner(Learner):
         return int(self._current().exponential.updates)
 
     @property
+    def burden(self) -> int:
+        """Edges that a prediction may have to walk: one an update."""
+        return self.updates
+
+    @property
     def work(self) -> dict[str, float]:
         """Decisions, Lanczos steps and edges walked since this memory was made."""
         return dict(self._current().exponential.work)

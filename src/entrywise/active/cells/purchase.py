@@ -145,15 +145,17 @@ class Purchase:
 
     def price(self, rows: Indices) -> Array:
         """Return the prices of whole rows, shape (len(rows), n)."""
+        return np.broadcast_to(self.line_price(rows), (len(rows), self.shape[1]))
+
+    def line_price(self, rows: Indices) -> Array:
+        """Return what broadcasts to the prices of whole rows: one number, one a row, one a column, or one each."""
         m, n = self.shape
         flat = self.prices.modes.get("entry")
         if isinstance(flat, float):
-            return np.broadcast_to(flat, (len(rows), n))
-        if isinstance(flat, np.ndarray) and _covers(
-            flat, m, n
-        ):  # looked up by line, not cell by cell
+            return np.full((1, 1), flat)
+        if isinstance(flat, np.ndarray) and _covers(flat, m, n):
             grid = np.atleast_2d(flat)
-            return np.broadcast_to(grid[rows] if len(grid) > 1 else grid, (len(rows), n))
+            return np.asarray(grid[rows] if len(grid) > 1 else grid)
         i, j = np.repeat(rows, n), np.tile(np.arange(n), len(rows))
         return self.prices.of("entry", i, j).reshape(len(rows), n)
 
@@ -225,10 +227,10 @@ class Purchase:
         found[at[at >= 0], (taken % n)[at >= 0]] = False
         return found
 
-    def row_blocks(self) -> list[Indices]:
-        """Return the rows in blocks."""
+    def row_blocks(self, cells: int = BLOCK) -> list[Indices]:
+        """Return the rows in blocks of about so many cells."""
         m, n = self.shape
-        step = max(1, BLOCK // n)
+        step = max(1, cells // n)
         return [np.arange(a, min(a + step, m)) for a in range(0, m, step)]
 
     def draw(
@@ -297,7 +299,7 @@ class Purchase:
             some = np.r_[found, self.rng.integers(m * n, size=tries)]
             if self.available is not None:
                 some = some[self.available[some // n, some % n]]
-            some = some[~_among(self.taken, some)[0]]
+            some = some[~among(self.taken, some)[0]]
             found = some[np.sort(np.unique(some, return_index=True)[1])]
         return found[:count], np.full(count, count / free)
 
@@ -371,7 +373,7 @@ class Purchase:
         return np.asarray(self.rng.choice(few, size=count, replace=False))
 
 
-def _among(ordered: Indices, cells: Indices) -> tuple[NDArray[np.bool_], Indices]:
+def among(ordered: Indices, cells: Indices) -> tuple[NDArray[np.bool_], Indices]:
     """Tell which cells are in an ordered list, and return their places in it."""
     if not len(ordered):
         return np.zeros(len(cells), bool), np.zeros(len(cells), np.int64)

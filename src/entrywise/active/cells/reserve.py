@@ -10,11 +10,12 @@ import hashlib
 
 import numpy as np
 
-from entrywise.active.cells.purchase import Purchase
+from entrywise.active.cells.purchase import Purchase, among
 from entrywise.types import Array, Indices
 
 RESERVED = 0.2  # largest chance of a cell to be in the reserve: the rest must stay for the rule
 OVERDRAWN = 1.2  # times its money that the reserve, which is drawn by chance, may cost
+CACHED = 1 << 15  # cells drawn at once
 MOST_REMEMBERED = 4  # reserves; a plan looks at its own in every step
 NOTHING = (np.zeros(0, np.int64), np.zeros(0))
 
@@ -22,12 +23,12 @@ _REMEMBERED: dict[bytes, tuple[Indices, Array]] = {}
 
 
 def uniform_of(seed: int, rows: Indices, cols: Indices) -> Array:
-    """Return a number in 0..1 for each cell, the same whatever the size of the matrix and the step.
+    """Return a number in 0..1 for each cell, shapes broadcast, the same whatever the size of the matrix and the step.
 
     Three rounds of the finalizer of SplitMix64 over the seed, the row and the column.
     """
-    state = np.full(np.shape(rows), seed % 2**64, np.uint64)
-    for word in (np.zeros(np.shape(rows), np.uint64), rows, cols):
+    state = np.full(1, seed % 2**64, np.uint64)
+    for word in (0, rows, cols):
         state = _mixed(state ^ np.asarray(word).astype(np.uint64))
     return np.asarray((state >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
@@ -84,17 +85,17 @@ def _key(state: Purchase, money: float, seed: int) -> bytes | None:
 
 
 def _drawn(state: Purchase, money: float, seed: int) -> tuple[Indices, Array]:
-    """Draw the reserve: two passes over the cells."""
+    """Draw the reserve: one pass over the cells, in pieces that stay in the processor's cache."""
     c = _constant(state, money)
+    n = state.shape[1]
     cells, chances, depths = [], [], []
-    for rows in state.row_blocks():
-        p = np.where(state.may_be_reserve(rows), _chance(c, state.price(rows)), 0.0).ravel()
-        i, j = np.repeat(rows, state.shape[1]), np.tile(np.arange(state.shape[1]), len(rows))
-        u = uniform_of(seed, i, j)
-        at = np.flatnonzero(u < p)
-        cells.append(rows[0] * state.shape[1] + at)
-        chances.append(p[at])
-        depths.append(u[at] / p[at])
+    for rows in state.row_blocks(CACHED):
+        p = np.broadcast_to(_chance(c, state.line_price(rows)), (len(rows), n))
+        u = uniform_of(seed, rows[:, None], np.arange(n))
+        at = np.flatnonzero((u < p) & state.may_be_reserve(rows))
+        cells.append(rows[0] * n + at)
+        chances.append(p[at // n, at % n])
+        depths.append(u.ravel()[at] / chances[-1])
     chosen, chance = np.concatenate(cells), np.concatenate(chances)
     order = np.argsort(np.concatenate(depths), kind="stable")
     bill = np.cumsum(state.price_of(chosen[order]))
@@ -109,18 +110,32 @@ def _chance(c: float, price: Array) -> Array:
 def _constant(state: Purchase, money: float) -> float:
     """Return the c at which a reserve is expected to cost `money`.
 
-    With prices in order, the cheapest k cells are capped: the cost is .2 sum_{i <= k} p_i + c sum_{i > k} sqrt(p_i).
+    With prices in order, the cheapest k are capped: the cost is .2 sum_{i <= k} n_i p_i + c sum_{i > k} n_i sqrt(p_i),
+    where n_i cells have the price p_i.
     """
-    blocks = [state.price(rows)[state.may_be_reserve(rows)] for rows in state.row_blocks()]
-    price = np.sort(np.concatenate(blocks))
+    price, counts = _prices(state)
     if not len(price):
         return 0.0
     roots = np.sqrt(price)
-    capped = RESERVED * np.r_[0.0, np.cumsum(price)[:-1]]
-    rest = np.cumsum(roots[::-1])[::-1]
+    capped = RESERVED * np.r_[0.0, np.cumsum(counts * price)[:-1]]
+    rest = np.cumsum((counts * roots)[::-1])[::-1]
     c = (money - capped) / rest  # when the cells before each are capped
     fits = np.flatnonzero(c <= RESERVED * roots)
     return float(c[fits[0]]) if len(fits) else float(RESERVED * roots[-1])
+
+
+def _prices(state: Purchase) -> tuple[Array, Array]:
+    """Return the prices of the cells that may be in a reserve, in order, and how many cells have each."""
+    found, counts = [], []
+    for rows in state.row_blocks():
+        price, free = state.line_price(rows), state.may_be_reserve(rows)
+        axis = tuple(k for k in (0, 1) if price.shape[k] == 1)  # along which cells cost the same
+        found.append(price.ravel())
+        counts.append(free.sum(axis=axis, keepdims=True).ravel())
+    every, of_each = np.concatenate(found), np.concatenate(counts)
+    price, place = np.unique(every, return_inverse=True)
+    total = np.bincount(place.ravel(), of_each, len(price))
+    return price[total > 0], total[total > 0]
 
 
 def missing_reserve(state: Purchase, share: float, seed: int) -> tuple[Indices, Array]:
@@ -128,7 +143,7 @@ def missing_reserve(state: Purchase, share: float, seed: int) -> tuple[Indices, 
     if share <= 0:
         return NOTHING
     cells, chance = reserve_cells(state, share, seed)
-    new = ~np.isin(cells, state.asked) & state.may_ask(cells)
+    new = ~among(state.asked, cells)[0] & state.may_ask(cells)
     cells, chance = cells[new], chance[new]
     paid = np.cumsum(state.price_of(cells)) <= state.left
     return cells[paid], chance[paid]

@@ -16,6 +16,7 @@ from entrywise.apply.crowd.answers import CrowdAnswers, Repeats
 from entrywise.apply.names import Names
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.laplacian import Laplacian
+from entrywise.linalg.small import FEW_NODES
 from entrywise.types import Array, Indices
 
 CROWDED = 60  # of an item's answers, so many are compared with each other
@@ -76,8 +77,6 @@ def agreement_skills(
 
 def agreement(answers: CrowdAnswers, *, thin: bool = False) -> Agreement:
     """Compare all pairs of workers on the items they share; with `thin`, on some of these where pairs are very many."""
-    from entrywise.linalg import _jit_crowd as jit
-
     W, k = len(answers.workers), len(answers.classes)
     start, item, worker, label = answers.start, answers.item, answers.worker, answers.label
     first, order = answers.by_worker
@@ -91,8 +90,8 @@ def agreement(answers: CrowdAnswers, *, thin: bool = False) -> Agreement:
     if not keep.all():
         start = np.r_[0, np.cumsum(keep)][start]
         item, worker, label = item[keep], worker[keep], label[keep]
-        first, order = jit.by_worker(worker, W)
-    i, j, count, same = jit.agreements(start, item, worker, label, first, order)
+        first, order = answers.steps.by_worker(worker, W)
+    i, j, count, same = answers.steps.agreements(start, item, worker, label, first, order)
     share = same / np.maximum(count, 1.0)
     return Agreement(i, j, count, (k * share - 1.0) / (k - 1.0))
 
@@ -126,8 +125,6 @@ def rank_one_skills(
     better. Each skill is drawn to the mean by `shrink` pseudo-answers. Where a start is all that is asked for, not `exact`,
     the Laplacian need not be solved to the end, and of very many pairs some are enough.
     """
-    from entrywise.linalg import _jit_crowd as jit
-
     W = len(answers.workers)
     i, j, count, value = agreement(answers, thin=not exact)
     if not len(i):
@@ -140,7 +137,7 @@ def rank_one_skills(
     s, odd = _sizes(W, i, j, weight, np.log(size), exact)
     flips = np.rint(np.abs(plain.walk((value < 0).astype(np.float64))))
     starts = s, np.where(flips % 2 > 0, -s, s)
-    fits = [jit.factor_agreement(x, i, j, count, value, sweeps) for x in starts]
+    fits = [answers.steps.factor_agreement(x, i, j, count, value, sweeps) for x in starts]
     misfit = [float((count * (value - x[i] * x[j]) ** 2).sum()) for x in fits]
     s = fits[int(misfit[1] < TURNED * misfit[0])]
     given = answers.per_worker
@@ -159,6 +156,7 @@ def _sizes(
     sides = cover.components[1]
     odd = sides[:W] == sides[W:]  # a walk of odd length joins a worker's two copies
     both = np.r_[log_size, log_size]
+    exact = exact or cover.n <= FEW_NODES  # an inverse costs no more than the steps
     x = cover.potentials(both) if exact else _near_potentials(cover, both)
     return np.exp(np.clip((x[:W] - x[W:]) / 2.0, WEAKEST, 0.0)), odd
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from entrywise.apply.names import Names, flat_names, numbered
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg.small_crowd import crowd_steps
 from entrywise.types import Array, Indices
 
 Repeats = Literal["refuse", "first", "last", "keep"]
@@ -76,12 +77,15 @@ class CrowdAnswers:
         """The item of each answer."""
         return np.repeat(np.arange(len(self.items)), np.diff(self.start))
 
+    @property
+    def steps(self) -> Any:
+        """The passes over so many answers: compiled, or in numpy where they are few."""
+        return crowd_steps(len(self))
+
     @cached_property
     def by_worker(self) -> tuple[Indices, Indices]:
         """Where each worker's answers begin, shape (W + 1,), and the answers in order of worker."""
-        from entrywise.linalg import _jit_crowd as jit
-
-        first, order = jit.by_worker(self.worker, len(self.workers))
+        first, order = self.steps.by_worker(self.worker, len(self.workers))
         return np.asarray(first), np.asarray(order)
 
     @cached_property
@@ -170,12 +174,10 @@ def _once(
     item: Indices, worker: Indices, repeats: Repeats, items: Names, workers: Names
 ) -> NDArray[np.bool_]:
     """Return which answers are kept, so that each worker speaks once an item."""
-    from entrywise.linalg import _jit_crowd as jit
-
     if repeats not in ("refuse", "first", "last", "keep"):
         raise ParameterError(f"repeats must be refuse, first, last or keep, got {repeats!r}")
     kept = np.ones(len(item), bool)
-    if repeats == "keep" or not jit.repeated(item, worker, len(workers)):
+    if repeats == "keep" or not crowd_steps(len(item)).repeated(item, worker, len(workers)):
         return kept
     key = item * len(workers) + worker
     order = np.argsort(key, kind="stable")

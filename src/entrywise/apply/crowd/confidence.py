@@ -36,14 +36,15 @@ CERTAIN = 1e-9  # a chance of error is told no smaller
 
 def leave_out(answers: CrowdAnswers, fit: CrowdFit) -> float:
     """Return the exponent with which everyone else's posterior predicts an answer best."""
-    from entrywise.linalg import _jit_crowd as jit
-
     odds = np.empty((len(answers), len(answers.classes)))
-    jit.left_out(answers.start, answers.worker, answers.label, fit.prior, fit.table, fit.coin, odds)
+    steps = answers.steps
+    steps.left_out(
+        answers.start, answers.worker, answers.label, fit.prior, fit.table, fit.coin, odds
+    )
     several = np.flatnonzero(np.diff(answers.start)[answers.item] > 1)
     some = several[:: max(1, len(several) // TESTED)]
     said = _said(answers, fit, some)
-    return max(POWERS, key=lambda power: float(jit.predicted(odds, said, some, power)))
+    return max(POWERS, key=lambda power: float(steps.predicted(odds, said, some, power)))
 
 
 def _said(answers: CrowdAnswers, fit: CrowdFit, some: Indices) -> Array:

@@ -57,11 +57,9 @@ class CrowdFit:
         return self.model + (", free class shares" if self.shares else ", equal class shares")
 
 
-def learn_strength(counts: Array, prior: Array, steps: int = 4) -> Array:
+def learn_strength(answers: CrowdAnswers, counts: Array, prior: Array, steps: int = 4) -> Array:
     """Return a better Dirichlet prior of shape (outcomes, C) for `counts` of shape (W, outcomes, C)."""
-    from entrywise.linalg import _jit_crowd as jit
-
-    return np.asarray(jit.learn_strength(counts, prior, steps, *STRENGTH))
+    return np.asarray(answers.steps.learn_strength(counts, prior, steps, *STRENGTH))
 
 
 def fit_vote(answers: CrowdAnswers, tol: float = 1e-4, most: int = 50) -> CrowdFit:
@@ -147,7 +145,7 @@ def fit_coin(
     def step(x: Array) -> tuple[Array, float]:
         nonlocal gain, prior, entropy
         N = np.column_stack([x[:W], given - x[:W]])[:, :, None]
-        strength = learn_strength(N, np.exp(x[-2:, None]))[:, 0]
+        strength = learn_strength(answers, N, np.exp(x[-2:, None]))[:, 0]
         p = (x[:W] + strength[0]) / (given + strength.sum())
         gain = np.log(p / (1.0 - p)) + np.log(k - 1.0)
         prior = _log_shares(x[W:-2], shares)
@@ -161,7 +159,7 @@ def fit_coin(
     reach = AGAIN if isinstance(start, CrowdFit) else 1.0
     x, iterations = climb(step, x, lambda x: np.clip(x, low, top), tol=tol, most=most, reach=reach)
     N = np.column_stack([hits, given - hits])
-    strength = learn_strength(N[:, :, None], np.exp(x[-2:, None]), LAST)[:, 0]
+    strength = learn_strength(answers, N[:, :, None], np.exp(x[-2:, None]), LAST)[:, 0]
     evidence = entropy + float((_log_beta(N + strength, 1) - _log_beta(strength, 0)).sum())
     evidence += -float(N[:, 1].sum()) * np.log(k - 1.0) + _share_evidence(q, shares)
     return CrowdFit(
@@ -212,7 +210,7 @@ def fit_full(
     def step(x: Array) -> tuple[Array, float]:
         nonlocal table, prior, entropy
         before = x[:size].reshape(W, k, k)
-        strength = learn_strength(before, np.exp(x[size + k :]).reshape(k, k))
+        strength = learn_strength(answers, before, np.exp(x[size + k :]).reshape(k, k))
         table = before + strength
         table = np.log(table) - np.log(table.sum(axis=1, keepdims=True))
         prior = _log_shares(x[size : size + k], shares)
@@ -235,7 +233,7 @@ def fit_full(
 
     reach = AGAIN if isinstance(start, CrowdFit) else 1.0
     x, iterations = climb(step, x, valid, tol=tol, most=most, reach=reach)
-    strength = learn_strength(counts, np.exp(x[size + k :]).reshape(k, k), LAST)
+    strength = learn_strength(answers, counts, np.exp(x[size + k :]).reshape(k, k), LAST)
     return CrowdFit(
         model="dawid-skene",
         shares=shares,
@@ -263,20 +261,16 @@ def apart(q: Array, other: Array) -> float:
 
 def coin_counts(answers: CrowdAnswers, q: Array) -> Array:
     """Expected right answers of each worker."""
-    from entrywise.linalg import _jit_crowd as jit
-
     hits = np.empty(len(answers.workers))
-    jit.coin_counts(answers.start, answers.worker, answers.label, q, hits)
+    answers.steps.coin_counts(answers.start, answers.worker, answers.label, q, hits)
     return hits
 
 
 def table_counts(answers: CrowdAnswers, q: Array) -> Array:
     """Expected counts of (answer, truth) of each worker, shape (W, k, k)."""
-    from entrywise.linalg import _jit_crowd as jit
-
     k = q.shape[1]
     counts = np.empty((len(answers.workers), k, k))
-    jit.table_counts(answers.start, answers.worker, answers.label, q, counts)
+    answers.steps.table_counts(answers.start, answers.worker, answers.label, q, counts)
     return counts
 
 
@@ -287,16 +281,14 @@ def coin_step(
 
     Returns the mean change of the posterior, and its entropy.
     """
-    from entrywise.linalg import _jit_crowd as jit
-
     if q.shape[1] > 2:
-        change, entropy = jit.coin_step(
+        change, entropy = answers.steps.coin_step(
             answers.start, answers.worker, answers.label, prior, gain, q, hits
         )
         return float(change), float(entropy)
     ones, weight = np.empty(2 * len(gain)), np.empty(2 * len(gain))
     weight[::2], weight[1::2] = -gain, gain
-    change, entropy = jit.binary_step(
+    change, entropy = answers.steps.binary_step(
         answers.start, answers.code, prior[1] - prior[0], weight, q, ones
     )
     hits[:] = answers.said[:, 0] - ones[::2] + ones[1::2]
@@ -307,16 +299,14 @@ def table_step(
     answers: CrowdAnswers, prior: Array, table: Array, q: Array, counts: Array
 ) -> tuple[float, float]:
     """One pass with log confusion tables, as :func:`coin_step`; overwrites the expected counts."""
-    from entrywise.linalg import _jit_crowd as jit
-
     if q.shape[1] > 2:
-        change, entropy = jit.table_step(
+        change, entropy = answers.steps.table_step(
             answers.start, answers.worker, answers.label, prior, table, q, counts
         )
         return float(change), float(entropy)
     ones = np.empty(2 * len(table))
     weight = (table[:, :, 1] - table[:, :, 0]).ravel()
-    change, entropy = jit.binary_step(
+    change, entropy = answers.steps.binary_step(
         answers.start, answers.code, prior[1] - prior[0], weight, q, ones
     )
     counts[:, :, 1] = np.minimum(ones.reshape(-1, 2), answers.said)
