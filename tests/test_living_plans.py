@@ -17,6 +17,7 @@ from entrywise.active.pairs import sequential_halving, successive_elimination
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
 from entrywise.linalg.gain import Gains
+from entrywise.linalg.joint_gain import JointGains
 from entrywise.oracles import BernoulliOracle, MatrixOracle
 from entrywise.passive import low_rank
 from entrywise.queries import Batch, History, Situation
@@ -51,22 +52,61 @@ def test_what_is_out_lowers_variances_as_if_it_were_known():
     np.testing.assert_allclose(gains.Cv, Cv[:, a, b], atol=1e-12)
 
 
-def test_a_plate_lowers_variance_by_the_sum_of_what_its_cells_say():
+def full(packed_, q=3):
+    C = np.zeros((q, q))
+    C[np.triu_indices(q)] = packed_
+    return C + C.T - np.diag(np.diag(C))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_cells_of_a_plate_are_counted_together(axis):
     A = random_low_rank(12, 9, 2, 4)
-    i, j = np.nonzero(np.random.default_rng(2).random(A.shape) < 0.5)
+    seen = np.random.default_rng(2).random(A.shape) < 0.5
+    seen[:, 3] = seen[5] = False  # a column and a row of which nothing is known
+    i, j = np.nonzero(seen)
     gains = Gains.of(low_rank(ew.Observations.from_triplets(i, j, A[i, j], A.shape), 2), i, j)
-    ((_, whole, _),) = gains.blocks()
-    by_row, by_col = gains.halves()
-    np.testing.assert_allclose(by_row + by_col, whole, rtol=1e-10)
-    open_ = np.ones(A.shape, bool)
-    open_[i, j] = False
-    U = gains.U
-    for c in range(9):
-        C = np.zeros((3, 3))
-        C[np.triu_indices(3)] = gains.Cv[c]
-        C = C + C.T - np.diag(np.diag(C))
-        expect = sum(U[r] @ C @ U[r] for r in np.flatnonzero(open_[:, c]))
-        assert gains.line_variance(1)[c] == pytest.approx(expect, rel=1e-9)
+    is_open = ~seen if axis else ~seen.T
+    joint = JointGains(gains, axis)
+    value, cost, score = joint.best(is_open, np.ones(is_open.shape), 4)
+    sides = (gains.U, gains.Cu, gains.M), (gains.V, gains.Cv, gains.N)
+    (X, Cx, Mx), (Y, Cy, My) = sides if axis else sides[::-1]
+    for line in range(is_open.shape[1]):  # the formulas of the module by their definition
+        few = np.flatnonzero(is_open[:, line])
+        few = few[np.argsort(-score[few, line])][:4]
+        C, y = full(Cy[line]), Y[line]
+        noise = [gains.s2 + y @ full(Cx[k]) @ y + np.sum((full(Cx[k]) * C)[:2, :2]) for k in few]
+        told = sum(np.outer(X[k], X[k]) / d for k, d in zip(few, noise, strict=True))
+        after = np.linalg.inv(np.linalg.inv(C) + told)
+        S = np.outer(y, y) + C - after
+        expect = np.trace(full(My[line]) @ (C - after))
+        for k in few:
+            K = full(Cx[k])
+            spread = np.trace(K @ S) + X[k] @ after @ X[k] + np.sum((K * after)[:2, :2])
+            expect += np.trace(K @ full(Mx[k]) @ K @ S) / (gains.s2 + spread)
+        assert (value[line], cost[line]) == (pytest.approx(expect, rel=1e-8), len(few))
+    new = 3 if axis else 5
+    left = full(Cy[new]).copy()
+    some = np.flatnonzero(is_open[:, new])[:4]
+    rows = [full(Cx[k]) for k in some]
+    joint.take(some, new)
+    for before, now in [
+        (left, full(Cy[new])),
+        *((r, full(Cx[k])) for r, k in zip(rows, some, strict=True)),
+    ]:
+        assert np.linalg.eigvalsh(now).min() > 0  # still a covariance
+        assert np.linalg.eigvalsh(before - now).min() > -1e-12  # and nowhere a larger one
+    less, _, _ = joint.best(is_open, np.ones(is_open.shape), 4)
+    assert less[new] < 0.5 * value[new]  # on the bench: a second plate of it says little
+
+
+def test_full_plates_go_to_lines_that_nobody_measured_first():
+    A = random_low_rank(40, 12, 2, 3)
+    plate = {"size": 16, "per": "col", "fill": 1.0}
+    run = Run(most_informative(A.shape, budget=160.0, rank=2, plate=plate, rng=0))
+    ew.play(run, MatrixOracle(A))
+    told = run.facts
+    assert [np.sum(told.plate == k) for k in np.unique(told.plate)] == [16] * 10
+    assert len(np.unique(told.cols)) == 10
 
 
 def test_the_number_of_a_cell_is_uniform_and_its_own():

@@ -102,16 +102,16 @@ def test_a_new_model_joins_a_study_that_is_finished(sh, tmp_path):
 def test_somebody_is_on_holiday_with_one_question(sh, tmp_path):
     board(sh)
     away = sh.rows("ask", "board", "--worker", "away", "--limit", 1)
-    for _ in range(6):
-        asked = sh.rows("ask", "board", "--worker", "ann", "--limit", 5)
-        if not asked:
-            break
+    while asked := sh.rows("ask", "board", "--worker", "ann", "--limit", 10):
         assert away[0]["id"] not in {r["id"] for r in asked}
         sh("tell", "board", told(tmp_path, asked))
-    now = sh.status("board")
-    assert now["answered"] >= 20  # nobody waited
+    now = sh.status("board")  # all the others had work until the money was out
+    assert (now["state"], now["answered"], now["spent"], now["held"]) == ("open", 29, 29.0, 1.0)
     assert [(w["worker"], w["holds"]) for w in now["workers"]] == [("away", 1)]
+    assert "away" in sh("status", "board") + sh.said
     sh("tell", "board", told(tmp_path, away))
+    now = sh.status("board")
+    assert (now["state"], now["answered"], now["held"]) == ("finished", 30, 0.0)
 
 
 def test_one_model_at_a_time_and_why_fewer_came(sh):
@@ -369,6 +369,25 @@ def test_a_robot_runs_one_plate_at_a_time(sh, tmp_path):
         sh("tell", "board", told(tmp_path, asked))
     assert sh.status("board")["spent"] == count  # every well is paid
     sh("check", "board")
+
+
+def test_a_robot_that_runs_full_plates_is_given_full_plates(sh, tmp_path):
+    board(sh, "board", 48, "--plate", '{"size": 8, "per": "col", "fill": 1.0}')
+    targets = []
+    for limit, comes in ((8, 8), (20, 16), (8, 8), (8, 8), (8, 8)):
+        asked = sh.rows("ask", "board", "--limit", limit, "--worker", "robot")
+        assert len(asked) == comes
+        assert f"{comes} of {limit}: " in sh.said or comes == limit  # never in silence
+        for number in sorted({r["plate"] for r in asked}):
+            plate = [r for r in asked if r["plate"] == number]
+            assert [r["well"] for r in plate] == [f"A{k:02}" for k in range(1, 9)]
+            assert len({r["row"] for r in plate}) == 8
+            (target,) = {r["col"] for r in plate}
+            targets.append(target)
+        sh("tell", "board", told(tmp_path, asked))
+    assert len(set(targets)) == len(targets) == 6  # a target each, while some are untouched
+    assert sh.status("board")["state"] == "finished"
+    assert sh.status("board")["spent"] == 48.0
 
 
 def test_an_implausible_answer_is_kept_and_flagged_with_what_to_type(sh, tmp_path):

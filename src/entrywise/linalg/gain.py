@@ -209,22 +209,12 @@ class Gains:
                 variance *= self._slopes(rows, variance) ** 2
             yield rows, gain, variance
 
-    def halves(self) -> tuple[Array, Array]:
-        """Return what every cell would take away of the variance of its row, and of its column, both (m, n)."""
-        gain_left, gain_right, var_left, var_right = self._features()
-        p = self.Cu.shape[1]
-        variance = var_left @ var_right
-        spread = self._noise(np.arange(len(self.U)), variance) + variance
-        by_row = gain_left[:, :p] @ gain_right[:p] / spread
-        return by_row, gain_left[:, p:] @ gain_right[p:] / spread
-
-    def line_variance(self, axis: int) -> Array:
-        """Return the variance that the open cells of each row (0) or column (1) owe to the line itself."""
-        q = self.U.shape[1]
-        a, b = np.triu_indices(q)
-        twice = np.where(a == b, 1.0, 2.0)
-        C, S = (self.Cv, self.N) if axis else (self.Cu, self.M)
-        return np.asarray((C * S * twice).sum(axis=1))
+    def noise(self) -> float | Array:
+        """Return the variance of answers about what the factors give: a number, or of shape (m, n) for yes/no answers."""
+        if self.logits is None:
+            return self.s2
+        left, right = self._variance_halves()
+        return self._noise(np.arange(len(self.U)), left @ right)
 
     def _orders(self) -> Iterator[tuple[Indices, NDArray[np.float32], float | Array]]:
         """Yield (rows, gains in single precision, noise of answers); the array is used again.

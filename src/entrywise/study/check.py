@@ -14,6 +14,12 @@ from entrywise.study.schema import facts, pending, questions
 from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
 
+_study = sa.bindparam("study")
+_CHARGED = sa.select(facts.c.charged).where(facts.c.study == _study, facts.c.charged != 0)
+_WAITING = sa.select(pending.c.price, pending.c.leased_until).where(pending.c.study == _study)
+_COUNT = sa.select(sa.func.count()).where(questions.c.study == _study)
+_ASKED, _GIVEN = _COUNT.where(questions.c.batch >= 0), _COUNT.where(questions.c.batch < 0)
+
 
 def check(store: Store, record: Record, steps: Steps) -> dict[str, Any]:
     """Return what was found to be in order; raise where something is not."""
@@ -42,18 +48,14 @@ def _integrity(store: Store) -> str:
 
 def ledger(store: Store, record: Record) -> dict[str, Any]:
     """Hold the counters of the study's row against its questions and facts."""
-    f, p, q = facts.c, pending.c, questions.c
+    study = {"study": record.id}
 
     def count(connection: Connection) -> tuple[list[float], list[Any], int, int]:
-        charged = sa.select(f.charged).where(f.study == record.id, f.charged != 0)
-        waiting = sa.select(p.price, p.leased_until).where(p.study == record.id)
-        asked = sa.select(sa.func.count()).where(q.study == record.id, q.batch >= 0)
-        given = sa.select(sa.func.count()).where(q.study == record.id, q.batch < 0)
         return (
-            list(connection.execute(charged).scalars()),
-            list(connection.execute(waiting).all()),
-            int(connection.execute(asked).scalar_one()),
-            int(connection.execute(given).scalar_one()),
+            list(connection.execute(_CHARGED, study).scalars()),
+            list(connection.execute(_WAITING, study).all()),
+            int(connection.execute(_ASKED, study).scalar_one()),
+            int(connection.execute(_GIVEN, study).scalar_one()),
         )
 
     charged, waiting, asked, given = store.database.read_whole(count)

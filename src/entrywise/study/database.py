@@ -380,14 +380,8 @@ class Database:
 
     def columns(self, connection: Connection, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a query as plain tuples, without the cost of row objects."""
-        text = query.compile(connection, compile_kwargs={"render_postcompile": True})
-        with _raw(connection) as cursor:
-            positional = getattr(text, "positiontup", None)
-            values = (
-                text.params if not positional else tuple(text.params[name] for name in positional)
-            )
-            cursor.execute(str(text), values)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
+        with contextlib.closing(connection.execute(query)) as result:
+            found: list[tuple[Any, ...]] = result.cursor.fetchall()
             return found
 
     def within(

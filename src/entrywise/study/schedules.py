@@ -17,13 +17,14 @@ from __future__ import annotations
 import contextlib
 import math
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from entrywise.exceptions import EntrywiseError
+from entrywise.exceptions import EntrywiseError, StoreError
 from entrywise.observations import Observations
 from entrywise.study.check import check, ledger
 from entrywise.study.entries import title
@@ -32,8 +33,20 @@ from entrywise.study.store import Store
 from entrywise.study.study import Study
 from entrywise.study.subjects import PLANS, STREAMING
 
-KINDS = ("streaming", "nystrom")
+KINDS = ("streaming", "nystrom", "informative")
 _LEASE = 50.0
+
+_f, _q = facts.c, questions.c
+_SAID = (  # all that was said of a study's questions
+    sa.select(_q.batch, _q.position, _q.row, _q.col, _f.value, _f.charged)
+    .select_from(
+        facts.join(
+            questions,
+            (_f.study == _q.study) & (_f.batch == _q.batch) & (_f.position == _q.position),
+        )
+    )
+    .where(_f.study == sa.bindparam("study"))
+)
 
 
 class Killed(BaseException):
@@ -45,6 +58,7 @@ class Schedule:
 
     def __init__(self, url: str | Store, name: str, seed: int, kind: str) -> None:
         self.url, self.name, self.kind = url, name, kind
+        self.streams = kind != "nystrom"
         self.chance = random.Random(seed)
         self.rng = np.random.default_rng(seed)
         self.now = 1000.0
@@ -62,9 +76,13 @@ class Schedule:
         options: dict[str, Any] = {"seed": seed % 1000, "plans": PLANS}
         if self.chance.random() < 0.7:
             options["budget"] = float(self.chance.randint(3, self.size**2))
+        shape = [self.size, self.size + 1]
         if self.kind == "streaming":
-            shape = [self.size, self.size + 1]
             options |= {"plan": STREAMING, "params": {"shape": shape, "size": 3}}
+        elif self.kind == "informative":
+            params = {"shape": shape, "rank": 1, "reserve": self.chance.choice([0.0, 0.2])}
+            options |= {"plan": "most-informative", "params": params}
+            options["budget"] = float(self.chance.randint(3, self.size**2))
         else:
             options |= {"plan": "adaptive-nystrom", "params": {"n": self.size}}
         store = self._store()
@@ -120,7 +138,7 @@ class Schedule:
         """Somebody asks, for all or for one row."""
         worker = f"w{self.chance.randint(0, 3)}"
         filter_: dict[str, Any] = {}
-        if self.kind == "streaming" and self.chance.random() < 0.3:
+        if self.streams and self.chance.random() < 0.3:
             filter_ = {"rows": [self.chance.randrange(self.size)]}
         limit = self.chance.choice([1, 2, 5, None])
         with contextlib.suppress(EntrywiseError), self._mortal():
@@ -137,7 +155,7 @@ class Schedule:
         worker = some[0][0]
         mine = [(w, q) for w, q in some if w == worker]
         self.out += [pair for pair in some if pair not in mine]
-        failed = self.kind == "streaming" and self.chance.random() < 0.05
+        failed = self.streams and self.chance.random() < 0.05
         answers = [(q.id, None if failed else self.value(q)) for _, q in mine]
         self._tell(answers, worker)
 
@@ -173,9 +191,11 @@ class Schedule:
     def change(self) -> None:
         """Somebody changes the study."""
         changes = [self._amend, self._amend, self._void, self._extend, self._add, self._money]
-        changes += [self._renew, self._drop, self._params]
+        changes += [self._renew, self._drop, self._params, self._prices, self._fork, self._close]
         with contextlib.suppress(EntrywiseError), self._mortal():
             self.chance.choice(changes)()
+        if self.study.state == "closed":
+            self.study.reopen()
 
     def _told(self) -> list[dict[str, Any]]:
         return [line for line in self.study.log() if line["what"] in ("told", "known")]
@@ -197,7 +217,7 @@ class Schedule:
     def _extend(self) -> None:
         money = float(self.chance.randint(0, 5)) if self.study._look().total is not None else None
         if self.size < 9 and self.chance.random() < 0.6:
-            self.study.extend(rows=1, cols=1 if self.kind == "streaming" else None, budget=money)
+            self.study.extend(rows=1, cols=1 if self.streams else None, budget=money)
         elif money is not None:
             self.study.extend(budget=money)
 
@@ -215,49 +235,61 @@ class Schedule:
         self.study.renew()
 
     def _drop(self) -> None:
-        if self.kind == "streaming" and self.chance.random() < 0.3:
+        if self.streams and self.chance.random() < 0.3:
             self.study.drop(rows=[self.chance.randrange(self.size)])
 
     def _params(self) -> None:
-        if self.kind == "streaming":
-            self.study.change({"size": self.chance.randint(1, 4)})
-        else:
-            self.study.change({"rank": self.chance.randint(1, 4)})
+        name = "size" if self.kind == "streaming" else "rank"
+        self.study.change({name: self.chance.randint(1, 4)})
+
+    def _prices(self) -> None:
+        self.study.change(prices={"entry": self.chance.choice([0.5, 1.0, 2.0])})
+
+    def _close(self) -> None:
+        self.study.close()
+        self.study.reopen()
+
+    def _fork(self) -> None:
+        """Fork the study, hold the fork to the laws, and take it away again."""
+        self._count("fork")
+        told = {(line["row"], line["col"], line["value"]) for line in self._told()}
+        made = self.study.fork(f"{self.name}-{self.counts['fork']}")
+        mine = {(line["row"], line["col"], line["value"]) for line in made.log()}
+        assert told <= mine, f"the fork lacks {sorted(told - mine)}"
+        try:
+            check(made.store, made._look(), made._steps)
+        except StoreError as error:
+            raise AssertionError(f"the fork is not in order: {error}") from error
+        made.delete()
 
     # laws
 
+    def _said(self) -> list[Any]:
+        study = {"study": self.study._record.id}
+        return list(self.study.store.database.read(lambda c: c.execute(_SAID, study).all()))
+
     def _facts(self) -> set[tuple[str, float]]:
-        f = facts.c
-        query = sa.select(f.batch, f.position, f.value).where(f.study == self.study._record.id)
-        rows = self.study.store.database.read(lambda c: c.execute(query).all())
-        return {(title((b, k)), x) for b, k, x in rows if x is not None}
+        return _values(self._said())
 
     def laws(self) -> None:
         """Raise AssertionError where a law is broken."""
         record = self.study._look()
-        self.size = record.n_cols or self.size if self.kind == "nystrom" else (record.n_rows or 0)
-        kept = self._facts()
+        self.size = (record.n_rows if self.streams else record.n_cols) or self.size
+        said = self._said()
+        kept = _values(said)
         for line in self.acknowledged:
             assert line in kept, f"answer {line} was acknowledged and is not there"
         ledger(self.study.store, record)
-        self._bought_once(record)
+        self._bought_once(said, record.symmetric)
         if self.chance.random() < 0.15:  # as often as time allows
             check(self.study.store, record, self.study._steps)
 
-    def _bought_once(self, record: Any) -> None:
-        f, q = facts.c, questions.c
-        query = (
-            sa.select(q.batch, q.position, q.row, q.col, f.charged)
-            .select_from(ANSWERED)
-            .where(f.study == record.id, f.charged > 0)
-        )
+    def _bought_once(self, said: list[Any], symmetric: bool) -> None:
         bought: dict[tuple[int, int], int] = {}
-        for batch, position, row, col, _ in self.study.store.database.read(
-            lambda c: c.execute(query).all()
-        ):
-            if title((batch, position)) in self.voided:
+        for batch, position, row, col, _, charged in said:
+            if not charged > 0 or title((batch, position)) in self.voided:
                 continue
-            entry = (min(row, col), max(row, col)) if record.symmetric else (row, col)
+            entry = (min(row, col), max(row, col)) if symmetric else (row, col)
             bought[entry] = bought.get(entry, 0) + 1
         twice = [entry for entry, times in bought.items() if times > 1]
         assert not twice, f"entry {twice[0]} was bought {bought[twice[0]]} times"
@@ -280,6 +312,10 @@ class Schedule:
             self._tell([(question.id, self.value(question))], worker)
 
 
+def _values(said: list[Any]) -> set[tuple[str, float]]:
+    return {(title((b, k)), x) for b, k, _, _, x, _ in said if x is not None}
+
+
 def _hasty(study: Study) -> Study:
     """Let a study wait for a dead stepper but a moment: the schedule's clock stands still."""
     study._least = study._patience = 0.03
@@ -291,7 +327,12 @@ def schedule(url: str | Store, name: str, seed: int, kind: str, events: int = 40
 
     A database in memory may be given as its store, so that several schedules share it.
     """
-    run = Schedule(url, name, seed, kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a reserve may well be too small here
+        return _played(Schedule(url, name, seed, kind), events)
+
+
+def _played(run: Schedule, events: int) -> dict[str, int]:
     often: list[tuple[Callable[[], None], int]] = [
         (run.ask, 30),
         (run.tell, 35),

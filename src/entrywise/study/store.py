@@ -39,6 +39,14 @@ from entrywise.study.tells import Tells
 
 _FLAGS = ("symmetric", "fresh", "tolerates_failed", "history", "streaming")
 _OF_EPOCH = ("params", "prices", "dropped", "versions")  # JSON
+_EVERY = (  # studies with their present epoch
+    sa.select(studies, *(epochs.c[name] for name in _OF_EPOCH))
+    .select_from(
+        studies.join(epochs, (epochs.c.study == studies.c.id) & (epochs.c.epoch == studies.c.epoch))
+    )
+    .order_by(studies.c.name)
+)
+_ONE = _EVERY.where(studies.c.name == sa.bindparam("name"))
 
 
 class Store:
@@ -178,7 +186,7 @@ class Store:
 
     def record(self, name: str) -> Record:
         """Return the row of a study; refuse a name that is unknown."""
-        found = self._records(studies.c.name == name)
+        found = self._records(name=name)
         if not found:
             names = ", ".join(record.name for record in self.records())
             raise StoreError(
@@ -190,16 +198,9 @@ class Store:
         """Return every study, by name."""
         return self._records()
 
-    def _records(self, *where: Any) -> list[Record]:
-        e = epochs.c
-        same = (e.study == studies.c.id) & (e.epoch == studies.c.epoch)
-        query = (
-            sa.select(studies, *(e[name] for name in _OF_EPOCH))
-            .select_from(studies.join(epochs, same))
-            .where(*where)
-            .order_by(studies.c.name)
-        )
-        return [_record(row) for row in self.database.read(lambda c: c.execute(query).all())]
+    def _records(self, **named: str) -> list[Record]:
+        query = _ONE if named else _EVERY
+        return [_record(row) for row in self.database.read(lambda c: c.execute(query, named).all())]
 
     def labels(self, study: int) -> dict[str, list[str]]:
         """Return the labels of the axes that have any."""

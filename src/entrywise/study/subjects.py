@@ -15,7 +15,7 @@ import numpy as np
 from entrywise import gallery
 from entrywise.methods import METHODS
 from entrywise.oracles import BernoulliOracle, StreamOracle, TwoCostOracle
-from entrywise.queries import Batch, Plan, Situation, plan
+from entrywise.queries import Batch, Plan, Prices, Situation, plan
 from entrywise.results import LowRank
 from entrywise.study.records import Leased
 from entrywise.study.study import Study
@@ -24,8 +24,8 @@ from entrywise.types import Array
 
 @plan(streaming=True)
 def scattered(
-    shape: tuple[int, int], *, budget: float | None = None, size: int = 5, rng: Any = None,
-    situation: Situation,
+    shape: tuple[int, int], prices: Prices | None = None, *, budget: float | None = None, size: int = 5,
+    rng: Any = None, situation: Situation,
 ) -> Batch | LowRank:  # fmt: skip
     """Ask for entries in an order of its own, a few at a time, until the money is gone: for tests of studies."""
     m, n = shape
@@ -35,10 +35,11 @@ def scattered(
     taken = np.isin(order, np.concatenate([facts.rows * n + facts.cols, out.rows * n + out.cols]))
     some = np.flatnonzero(~taken & situation.allows(rows, cols))
     count = size if situation.limit is None else situation.limit
+    some = some[:count]
     if situation.left is not None:
-        count = min(count, int(situation.left + 1e-9))
-    if count and len(some):
-        some = some[:count]
+        bill = np.cumsum((prices or Prices()).of("entry", rows[some], cols[some]))
+        some = some[bill <= situation.left + 1e-9]
+    if len(some):
         return Batch.entries(rows[some], cols[some], expected=np.zeros(len(some)))
     found = np.zeros((m, n))
     good = ~facts.failed

@@ -29,6 +29,7 @@ from entrywise.active.cells.plates import (
     balanced_plate,
     gain_plate,
     next_number,
+    plate_gains,
     plates_batch,
     starting,
     without_plate_effects,
@@ -204,7 +205,7 @@ def choose_plates(
     state: Purchase, fit: LowRank, form: PlateFormat, thin: bool, money: float, explore: float
 ) -> list[Plate]:
     """Return the next plates: one, or as many as `money` pays whole."""
-    gains = gains_of(state, fit)
+    gains = plate_gains(state, fit, form)
     plates: list[Plate] = []
     state = replace(state)
     while not plates or money > 0:

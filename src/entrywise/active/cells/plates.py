@@ -1,7 +1,7 @@
 """Plates: cells that are measured together, all in one line or a few, beside controls.
 
 A robot runs one plate of 96 wells on one target. A step then asks for whole plates: the line whose best
-cells lower the variance most for their price, and in it the cells themselves, one after the other. Every
+cells, counted together, lower the variance most for their price, see :mod:`entrywise.linalg.joint_gain`. Every
 well is paid by itself: wells stay empty, up to half of a plate, where their money is better spent on another.
 Controls are measured on every plate and tell its effect; they are never bought cells.
 """
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from entrywise.active.cells.purchase import PER_LINE, Purchase
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
+from entrywise.linalg.joint_gain import JointGains
 from entrywise.queries import Batch, History
+from entrywise.results import LowRank
 from entrywise.types import Array, Indices
 
 FORMATS = ((8, 12), (16, 24), (32, 48))  # wells of usual plates, rows times columns
@@ -179,29 +181,41 @@ def balanced_plate(state: Purchase, form: PlateFormat, money: float) -> Plate | 
     return Plate(cells, ["start"] * len(cells), np.ones(len(cells))) if len(cells) else None
 
 
+def plate_gains(state: Purchase, fit: LowRank, form: PlateFormat) -> JointGains:
+    """Return the gains of plates; what is on the bench counts, each line's cells together."""
+    rows, cols = np.divmod(state.out, state.shape[1])
+    gains = Gains.of(fit, np.r_[state.rows, rows], np.r_[state.cols, cols])
+    found = JointGains(gains, form.axis)
+    line, across = (cols, rows) if form.axis else (rows, cols)
+    for k in np.unique(line).tolist():
+        found.take(across[line == k], k)
+    return found
+
+
 def gain_plate(
-    state: Purchase, form: PlateFormat, gains: Gains, money: float, explore: float
+    state: Purchase, form: PlateFormat, gains: JointGains, money: float, explore: float
 ) -> Plate | None:
     """Return the plate that lowers the variance most for its price; the gains learn of its cells."""
     capacity, money = room(state, form, money)
     open_ = _open(state, money)
     if capacity < 1 or not open_.any():
         return None
-    lines, capacity = _lines_and_size(state, form, gains, open_, capacity)
-    allowed = _within(open_, form, lines)
-    free = np.flatnonzero(allowed)
+    lines, capacity, score = _lines_and_size(state, form, gains, open_, capacity)
+    free = np.flatnonzero(_within(open_, form, lines))
     count = min(int(explore * capacity + state.rng.random()), len(free))
     some = state.rng.choice(free, size=count, replace=False)
-    some = some[np.cumsum(state.price_of(some)) <= money]
-    money -= float(state.price_of(some).sum())
-    i, j = np.divmod(some, state.shape[1])
-    gains.take(i, j)
-    allowed[i, j] = False
-    i, j = gains.pick(lambda rows: allowed[rows], state.price, money, capacity - len(some))
-    cells = np.r_[some, i * state.shape[1] + j].astype(np.int64)
-    arms = ["explore"] * len(some) + ["greedy"] * len(i)
-    chance = np.r_[np.full(len(some), count / max(len(free), 1)), np.ones(len(i))]
-    return Plate(cells, arms, chance) if len(cells) else None
+    rest = free[~np.isin(free, some)]
+    rest = rest[np.argsort(-score.ravel()[rest], kind="stable")][: capacity - len(some)]
+    cells = np.r_[some, rest].astype(np.int64)
+    paid = np.cumsum(state.price_of(cells)) <= money
+    arms = np.array(["explore"] * len(some) + ["greedy"] * len(rest))
+    chance = np.r_[np.full(len(some), count / max(len(free), 1)), np.ones(len(rest))]
+    cells, arms, chance = cells[paid], arms[paid], chance[paid]
+    i, j = np.divmod(cells, state.shape[1])
+    line, across = (j, i) if form.axis else (i, j)
+    for k in np.unique(line).tolist():
+        gains.take(across[line == k], k)
+    return Plate(cells, arms.tolist(), chance) if len(cells) else None
 
 
 def starting(state: Purchase, form: PlateFormat) -> bool:
@@ -241,47 +255,27 @@ def _best_lines(
 
 
 def _lines_and_size(
-    state: Purchase, form: PlateFormat, gains: Gains, open_: NDArray[np.bool_], capacity: int
-) -> tuple[Indices, int]:
-    """Return the lines of the best plate and how many cells it is to hold.
+    state: Purchase, form: PlateFormat, gains: JointGains, open_: NDArray[np.bool_], capacity: int
+) -> tuple[Indices, int, Array]:
+    """Return the lines of the best plate, how many cells it is to hold, and what each cell adds a price, (m, n).
 
-    It is filled when its last cells lower the variance as much for their price as the first of another plate.
+    Lines of which nothing is known come first: the fit knows too little of them to say what they would tell. A plate is
+    filled when its last cells lower the variance as much for their price as the first of another plate.
     """
     few = _least(form, capacity)
-    first, cost = _line_values(state, form, gains, open_, few)
-    whole, bill = _line_values(state, form, gains, open_, capacity)
-    rate = first / cost
-    lines = _best_lines(form, open_, rate, 1)
+    price = np.asarray(state.price(np.arange(state.shape[0])))
+    mask, prices = (open_, price) if form.axis else (open_.T, price.T)
+    first, cost, _ = gains.best(mask, prices, few // form.lines or 1)
+    whole, bill, score = gains.best(mask, prices, capacity // form.lines or 1)
+    rate = first / np.maximum(cost, SMALLEST)
+    emptiness = _emptiness(state, form)  # not below 0 where nothing is known, in random order
+    order = np.where(emptiness >= 0, rate.max(initial=0.0) + emptiness, rate)
+    lines = _best_lines(form, open_, order, few)
     others = np.delete(rate, lines)
     more = float((whole - first)[lines].sum())
-    price = float((bill - cost)[lines].sum())
-    worth = price > 0 and more >= price * others.max(initial=0.0)
-    return lines, capacity if worth else few
-
-
-def _line_values(
-    state: Purchase, form: PlateFormat, gains: Gains, open_: NDArray[np.bool_], capacity: int
-) -> tuple[Array, Array]:
-    """Return by how much a plate on each line would lower the variance, and its price.
-
-    The cells of a plate lie in one line: what each says of the lines that cross it adds up, what they
-    say of the line itself is bounded by what there is to know of it.
-    """
-    price = np.asarray(state.price(np.arange(state.shape[0])))
-    by_row, by_col = gains.halves()
-    own, cross = (by_col, by_row) if form.axis else (by_row, by_col)
-    rate = np.where(open_, (own + cross) / price, -np.inf)
-    if not form.axis:
-        own, cross, rate, price = own.T, cross.T, rate.T, price.T
-    count = min(capacity // form.lines or 1, len(rate))
-    top = np.argpartition(-rate, count - 1, axis=0)[:count]
-    good = np.isfinite(np.take_along_axis(rate, top, axis=0))
-
-    def total(x: Array) -> Array:
-        return np.asarray(np.where(good, np.take_along_axis(x, top, axis=0), 0.0).sum(axis=0))
-
-    bounded = np.minimum(total(own), gains.line_variance(form.axis))
-    return total(cross) + bounded, np.maximum(total(price), SMALLEST)
+    extra = float((bill - cost)[lines].sum())
+    worth = extra > 0 and more >= extra * others.max(initial=0.0)
+    return lines, capacity if worth else few, score if form.axis else score.T
 
 
 def without_plate_effects(facts: History) -> History:
