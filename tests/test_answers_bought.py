@@ -118,6 +118,7 @@ def test_what_is_out_is_known_to_the_covariances(fitted):
     np.testing.assert_allclose(gains.Cu[2], after[a, b], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_row_means_of_yes_and_no_are_those_of_draws(fitted):
     fit, seen, known = fitted
     mean, variance = row_means(fit, seen.rows, seen.cols, seen.values)
@@ -210,6 +211,7 @@ def test_bounds_clip_the_intervals_of_a_purchase():
     assert high.max() <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [top_two, row_scores])
 def test_the_best_row_and_the_scores_of_yes_and_no(plan):
     _, Y = votes(10, 60, 8)

@@ -318,6 +318,7 @@ def test_a_sparse_matrix_that_points_outside_itself_is_refused(tmp_path):
         ew.read(tmp_path / "a.npz")
 
 
+@pytest.mark.slow
 def test_a_short_fuzz():
     """What ``make bench NAME=fuzz`` does, in small: seeds of its own, nothing read wrongly, no traceback."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))

@@ -81,6 +81,7 @@ def test_command(format):
     assert "per_unit: by how much" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_warning_is_one_line_said_once(tmp_path):
     noise = ["--noise", "column=.02,entry=.1"]
     study = [
@@ -137,6 +138,7 @@ def power_law(shape, exponent, rng):
     return left @ rng.standard_normal((shape[1], len(v))).T
 
 
+@pytest.mark.slow
 def test_a_pilot_makes_the_forecast_a_range_with_the_tail():
     """An exact rank forecasts far too little error on a power-law spectrum."""
     rng = np.random.default_rng(5)

@@ -160,6 +160,7 @@ def test_failed_measurements_are_paid_and_left_alone():
     assert len(asked) == len(set(asked)) == found.cost == 100
 
 
+@pytest.mark.slow
 def test_a_blind_reserve_covers_what_was_not_bought():
     rng = np.random.default_rng(3)
     inside, total = 0, 0

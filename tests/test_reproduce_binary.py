@@ -11,8 +11,10 @@ pytest.importorskip("matplotlib")
 from entrywise.reproduce.binary import FIGURES
 from entrywise.reproduce.figures import Drawing
 
+SLOW = pytest.param("comparison", marks=pytest.mark.slow)
 
-@pytest.mark.parametrize("name", ["noise", "graphs", "sizes", "biclusters", "comparison"])
+
+@pytest.mark.parametrize("name", ["noise", "graphs", "sizes", "biclusters", SLOW])
 def test_quick_figure(name, tmp_path):
     claims = FIGURES[name](Drawing(tmp_path, say=lambda words: None))
     assert all(c.ours for c in claims)

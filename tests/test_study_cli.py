@@ -65,6 +65,7 @@ def filled(text, **change):
     return out.getvalue()
 
 
+@pytest.mark.slow
 def test_a_study_by_files_alone(kinase, tmp_path):
     rounds = 0
     while (
@@ -182,6 +183,7 @@ def test_a_closed_batch_and_a_closed_study(kinase, tmp_path):
     kinase("study", "tell", "lab.db", "kinase", "more.csv")
 
 
+@pytest.mark.slow
 def test_failed_amend_fork_export_import_release_list(kinase, tmp_path):
     kinase("study", "ask", "lab.db", "kinase", "--limit", 3, "--worker", "w")
     kinase("study", "release", "lab.db", "kinase", "--worker", "w")

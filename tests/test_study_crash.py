@@ -20,6 +20,7 @@ def test_killed_workers_lose_nothing(desk):
     assert found.cost == found.expected_cost
 
 
+@pytest.mark.slow
 def test_a_streaming_study_outlives_kills_corrections_extensions_and_oracles_that_raise(desk):
     found = torture(
         desk.url,

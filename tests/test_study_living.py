@@ -84,6 +84,7 @@ def test_a_new_model_among_models_that_are_known(sh, tmp_path):
     sh("tell", "board", told(tmp_path, asked))
 
 
+@pytest.mark.slow
 def test_a_new_model_joins_a_study_that_is_finished(sh, tmp_path):
     board(sh, "board", 10)
     while sh.status("board")["state"] == "open":
@@ -99,6 +100,7 @@ def test_a_new_model_joins_a_study_that_is_finished(sh, tmp_path):
     sh("check", "board")
 
 
+@pytest.mark.slow
 def test_somebody_is_on_holiday_with_one_question(sh, tmp_path):
     board(sh)
     away = sh.rows("ask", "board", "--worker", "away", "--limit", 1)
@@ -196,6 +198,7 @@ def test_a_judge_that_breaks_gives_its_questions_back(sh, tmp_path):
     assert (now["answered"], now["leased"], now["spent"]) == (0, 0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_typo_in_last_weeks_file(sh, tmp_path):
     board(sh, "board", 60)
     first = sh.rows("ask", "board", "--worker", "ann", "--limit", 12)
@@ -214,6 +217,7 @@ def test_a_typo_in_last_weeks_file(sh, tmp_path):
     sh("check", "board")
 
 
+@pytest.mark.slow
 def test_voiding_dropping_adding_and_changing(sh, tmp_path):
     board(sh, "board", 40)
     first = sh.rows("ask", "board", "--worker", "ann", "--limit", 10)
@@ -286,6 +290,7 @@ def leaderboard(sh, name, *words):
     return run(sh, "leaderboard", "create", sh.url, "--name", sh.prefix + name, *files, *words)
 
 
+@pytest.mark.slow
 def test_all_models_are_judged_and_one_is_new(sh, tmp_path):
     known = "model,task,score\n" + "".join(
         f"{m},{t},{truth(m, t)!r}\n" for m in MODELS[:-1] for t in TASKS
@@ -325,6 +330,7 @@ def test_a_leaderboard_takes_prices_of_its_rows_and_says_so_when_it_does_not(sh,
     assert {r["price"] for r in asked} == {"7.0"}
 
 
+@pytest.mark.slow
 def test_a_leaderboard_is_reported_after_its_first_batch_and_shown_as_a_table_at_its_end(
     sh, tmp_path
 ):
@@ -390,6 +396,7 @@ def test_a_robot_that_runs_full_plates_is_given_full_plates(sh, tmp_path):
     assert sh.status("board")["spent"] == 48.0
 
 
+@pytest.mark.slow
 def test_an_implausible_answer_is_kept_and_flagged_with_what_to_type(sh, tmp_path):
     board(sh, "board", 60)
     for _ in range(3):

@@ -28,7 +28,7 @@ from entrywise.exceptions import EntrywiseError, StoreError
 from entrywise.observations import Observations
 from entrywise.study.check import check, ledger
 from entrywise.study.entries import title
-from entrywise.study.schema import ANSWERED, facts, questions
+from entrywise.study.schema import facts, questions
 from entrywise.study.store import Store
 from entrywise.study.study import Study
 from entrywise.study.subjects import PLANS, STREAMING
