@@ -49,7 +49,7 @@ def kiba(m, n, rng):
 
 
 def forecasts(claims: Claims) -> None:
-    inside, width = [], []
+    inside, above, width = [], [], []
     for kind in KINDS:
         hit, below, kept = [], [], []
         for k in range(claims.problems(8, 1)):
@@ -71,6 +71,8 @@ def forecasts(claims: Claims) -> None:
             found = play(noisy_cur(A.shape, prices, noise=noise, budget=budget, rng=k), oracle)
             error = float(np.sqrt(np.mean((found.to_dense() - A) ** 2)))
             hit.append(told["low"] <= error <= told["high"])
+            above.append(error > told["high"])
+            print(f"{kind}: {told['low']:.3g} to {told['high']:.3g}, {error:.3g}", flush=True)
             below.append(error / told["error"])
             kept.append(told["high"] / told["low"])
         if hit:
@@ -79,4 +81,5 @@ def forecasts(claims: Claims) -> None:
         inside += hit
         width += kept
     claims.share("forecast", "error within the range, all", inside, low=0.85)
+    claims.share("forecast", "error above the range, all", above)
     claims.figure("forecast", "high over low (median)", float(np.median(width)), len(width), high=4)
