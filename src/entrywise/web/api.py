@@ -16,6 +16,7 @@ from fastapi import (
     Depends,
     File,
     Form,
+    Path,
     Query,
     Request,
     Response,
@@ -727,7 +728,9 @@ def create_token(request: Request, body: NewToken, person: Owner) -> Response:
 
 
 @api.delete("/tokens/{id}")
-def revoke_token(request: Request, id: int, person: Owner) -> Response:
+def revoke_token(
+    request: Request, id: Annotated[int, Path(ge=1, lt=2**31)], person: Owner
+) -> Response:
     """Make a token useless at once."""
     tokens.revoke(background(request).store, id)
     return said({"revoked": id})
