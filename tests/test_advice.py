@@ -71,7 +71,42 @@ def tables():
     }  # fmt: skip
 
 
-TABLES = tables()
+def odd_tables():
+    """Tables as people bring them, made up after the code was written."""
+    rng = np.random.default_rng(7)
+    seen = [(i, k) for i in range(60) for k in rng.permutation(5)[:3]]
+    people = ("Ann", "Bob", "Cy", "Di", "Ed")
+    words = rng.choice(["ok", "broken", "unclear"], len(seen))
+    verdicts = [
+        f"img_{i};{people[k]};{word};{rng.integers(2, 30)}"
+        for (i, k), word in zip(seen, words, strict=True)
+    ]
+    tags = [f"p{i},{people[k]},{word}" for (i, k), word in zip(seen, words, strict=True)]
+    games = [(*rng.permutation(9)[:2], rng.choice(["1-0", "0-1", "1/2-1/2"])) for _ in range(80)]
+    points = 100 * rng.standard_normal((18, 2))
+    far = np.linalg.norm(points[:, None] - points, axis=-1)
+    apart = np.triu(rng.random(far.shape) < 0.3, 1)
+    cities = wide(far, ~(apart | apart.T)).replace("t", "m").replace("name", "")
+    opinion = 4 + rng.standard_normal((80, 1)) + rng.standard_normal((80, 12))
+    likert = wide(np.clip(np.round(opinion), 1, 7), rng.random(opinion.shape) < 0.8)
+    air = [
+        f"2025-01-{d + 1:02}T{h:02}:00,S{k},{20 + 5 * np.sin(h / 4) + 3 * k + rng.standard_normal():.1f}"
+        for d in range(5)
+        for h in range(0, 24, 3)
+        for k in range(6)
+        if rng.random() < 0.8
+    ]
+    return {
+        "verdicts": ("crowd", "image_id;annotator;verdict;seconds\n" + "\n".join(verdicts) + "\n"),
+        "tags": ("crowd", "photo,person,tag\n" + "\n".join(tags) + "\n"),
+        "chess": ("comparisons", "white,black,result\n" + "\n".join(f"P{a},P{b},{x}" for a, b, x in games) + "\n"),
+        "distances": ("table", cities),
+        "survey": ("levels", likert.replace("name", "respondent_id").replace("\nm", "\n10")),
+        "air": ("table", "time,station,pm25\n" + "\n".join(air) + "\n"),
+    }  # fmt: skip
+
+
+TABLES = tables() | odd_tables()
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -95,6 +130,21 @@ def test_what_falls_apart_is_named_with_what_would_link_it(tmp_path):
     (tmp_path / "apart.csv").write_text(wide(np.nan_to_num(A), ~np.isnan(A)))
     found = advise(tmp_path / "apart.csv")
     assert any("would link them" in words and "'m" in words for words in found.missing)
+
+
+def test_how_to_read_it_is_said_and_said_on(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [",".join(f"{x:.2f}" for x in 10 * (i + 1) + rng.standard_normal(4)) for i in range(9)]
+    rows[2] = rows[2].rsplit(",", 1)[0] + ","
+    lines = [f"C{i},{row}" for i, row in enumerate(rows)]
+    file = tmp_path / "years.csv"
+    file.write_text("country,2019,2020,2021,2022\n" + "\n".join(lines) + "\n")
+    refused = CliRunner().invoke(app, ["advise", str(file)])
+    assert "--header yes" in str(refused.exception)
+    found = advise(file, header="yes")
+    assert found.command.endswith("years.csv --header yes > filled.csv")
+    done = CliRunner().invoke(app, ["advise", str(file), "--header", "yes"])
+    assert done.exit_code == 0, done.output
 
 
 def test_the_command_prints_it(tmp_path):

@@ -198,3 +198,18 @@ def test_links_inside_the_repository_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:
             assert (ROOT / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_help_is_one_screen_a_line_a_command():
+    from typer.testing import CliRunner
+
+    from entrywise.cli.app import BRIEF, app
+
+    shown = (
+        CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).stdout
+    )
+    lines = shown.rstrip().splitlines()
+    assert len(lines) <= 48
+    assert max(map(len, lines)) <= 80
+    for name, words in BRIEF.items():
+        assert any(f" {name} " in line and words in line for line in lines), name

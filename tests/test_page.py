@@ -233,12 +233,8 @@ def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     best = int(board.order[0])
     texts = owner.locator("table tbody tr").first.locator("td").all_inner_texts()
     assert texts[0] == ROWS[best]
-    numbers = (
-        board.mean[best],
-        board.low[best],
-        board.high[best],
-    )  # as `leaderboard report` prints
-    assert texts[1:4] == [fragments.number(float(x)) for x in numbers]
+    numbers = fragments.figures(*(float(x[best]) for x in (board.mean, board.low, board.high)))
+    assert texts[1:4] == list(numbers)  # as `leaderboard report` prints
 
     # the report is saved, and opens without a network
     with owner.expect_download() as caught:
@@ -249,7 +245,7 @@ def test_a_study_from_two_files_to_its_report(site, browser, tmp_path):
     page.on("request", lambda r: site.errors.append(r.url) if r.url.startswith("http") else None)
     page.goto(f"file://{tmp_path}/report.html")
     expect(page.locator("h1")).to_have_text(name)
-    expect(page.locator("#answer")).to_contain_text(fragments.number(float(board.mean[best])))
+    expect(page.locator("#answer")).to_contain_text(numbers[0])
     assert page.evaluate("document.scripts.length") == 0
 
 
@@ -281,6 +277,7 @@ def test_every_page_fits_and_can_be_read(site, half, browser, width, scheme):
             expect(page.locator("text=Leaderboard").first).to_be_visible(timeout=SLOW)
         expect(page.locator("h1")).to_have_count(1, timeout=SLOW)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert charts(page) == (path == "/study/half"), path
         for field in page.locator("input, select, textarea").all():
             labelled = field.evaluate("x => x.labels.length > 0 || x.ariaLabel !== null")
             assert labelled, (path, field.evaluate("x => x.outerHTML"))
@@ -289,6 +286,21 @@ def test_every_page_fits_and_can_be_read(site, half, browser, width, scheme):
         )
         assert contrast(ink, ground) > 7
         assert not serious(page), path
+
+
+def charts(page):
+    """Tell whether a page shows pictures; each is shown once, whole, in the size that fits."""
+    found = page.locator(".chart").all()
+    seen = [chart.bounding_box() for chart in found if chart.is_visible()]
+    assert 2 * len(seen) == len(found)
+    width = page.viewport_size["width"]
+    for box in seen:
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert box["width"] > 0.6 * width
+    cut = "x => x.scrollWidth > x.clientWidth + 1 && x.querySelector('svg') !== null"
+    assert not any(place.evaluate(cut) for place in page.locator(".scroll").all())
+    return bool(seen)
 
 
 def serious(page):
@@ -312,6 +324,7 @@ def test_the_report_can_be_read_by_everybody(half, browser, tmp_path, width, sch
     page = browser.new_context(viewport=size, color_scheme=scheme, offline=True).new_page()
     page.goto(f"file://{path}")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert charts(page)
     assert not serious(page)
 
 

@@ -70,6 +70,8 @@ def test_text_is_text_wherever_it_enters(words):
         fragments.card(words, {words: words}),
         fragments.intervals([words], [0.0], [-1.0], [1.0], title=words),
         fragments.meter(0.5, words),
+        fragments.tiles({words: (words, words)}),
+        fragments.curves({words: ([0, 1], [1, 2])}, x_title=words, y_title=words, title=words),
         fragments.label(words),
     ]
     plain = [
@@ -79,6 +81,8 @@ def test_text_is_text_wherever_it_enters(words):
         fragments.card("x", {"x": "x"}),
         fragments.intervals(["x"], [0.0], [-1.0], [1.0], title="x"),
         fragments.meter(0.5, "x"),
+        fragments.tiles({"x": ("x", "x")}),
+        fragments.curves({"x": ([0, 1], [1, 2])}, x_title="x", y_title="x", title="x"),
         fragments.label("x"),
     ]
     for piece, same in zip(pieces, plain, strict=True):
@@ -129,7 +133,8 @@ def test_the_report_says_what_a_reader_needs(board):
     bought = Bought.from_log((6, 12), board.log(), board.labels.index)
     best = scores(found, bought, prices=board.prices)
     top = int(best.order[0])
-    assert fragments.number(float(best.mean[top])) in words
+    ends = (float(x[top]) for x in (best.mean, best.low, best.high))
+    assert " ".join(fragments.figures(*ends)) in words
     assert found.certificate.statement in words
     assert len(page) < 3_000_000
 
@@ -164,4 +169,4 @@ def test_a_report_of_a_kernel_and_of_a_study_without_answers(tmp_path):
     run = [sys.executable, "-m", "entrywise", "report", str(tmp_path / "lab.db"), "k"]
     made = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert made.startswith("<!doctype html>")
-    assert f"{study.certificate.value:.6g}" in made
+    assert f"{study.certificate.value:.3g}" in made

@@ -11,8 +11,8 @@ import html
 import math
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 VOID = {"br", "circle", "img", "input", "line", "link", "meta", "path", "rect"}
 LONGEST = 28  # characters of a label beside a bar; the whole stands in its title
@@ -68,6 +68,12 @@ def label(name: object) -> Html:
     return element("bdi", name)
 
 
+class Figure(str):
+    """A number that is written already; it stands right in a table."""
+
+    __slots__ = ()
+
+
 def number(value: object) -> str:
     """Return a number as people read it, a dash where there is none.
 
@@ -83,13 +89,19 @@ def number(value: object) -> str:
     return str(value)
 
 
-def span(low: float, high: float, digits: int = 4) -> str:
-    """Return an interval in words.
+def figures(*values: float) -> tuple[Figure, ...]:
+    """Return a value and the ends of its interval with the digits that are known: two of the interval's width.
 
-    >>> span(0.25, 1)
-    '0.25 to 1'
+    >>> figures(1.87147, 1.39427, 2.34866), figures(1234.5, 1100.2, 1368.8)
+    (('1.87', '1.39', '2.35'), ('1,234', '1,100', '1,369'))
     """
-    return f"{low:.{digits}g} to {high:.{digits}g}"
+    width = max(values) - min(values)
+    if not (width > 0 and math.isfinite(width)):
+        return tuple(Figure(number(value)) for value in values)
+    places = 1 - math.floor(math.log10(width))
+    if places > 6:  # as many zeros are hard to read
+        return tuple(Figure(f"{value:.3g}") for value in values)
+    return tuple(Figure(f"{value:,.{max(places, 0)}f}") for value in values)
 
 
 def table(
@@ -100,8 +112,13 @@ def table(
     **attributes: object,
 ) -> Html:
     """Return a table that scrolls sideways where it is too wide; numbers stand right."""
-    head = joined(element("th", name, scope="col") for name in columns)
-    body = joined(element("tr", joined(_cell(x) for x in row)) for row in rows)
+    lines = [[_cell(x) for x in row] for row in rows]
+    right = [bool(lines) and _NUMBER in lines[0][k] for k in range(len(columns))]
+    head = joined(
+        element("th", name, scope="col", class_="number" if right[k] else None)
+        for k, name in enumerate(columns)
+    )
+    body = joined(element("tr", joined(line)) for line in lines)
     title = "" if caption is None else element("caption", caption)
     whole = element(
         "table", title, element("thead", element("tr", head)), element("tbody", body), **attributes
@@ -109,7 +126,12 @@ def table(
     return element("div", whole, class_="scroll", tabindex="0", role="region", aria_label="table")
 
 
+_NUMBER = 'class="number"'
+
+
 def _cell(value: object) -> Html:
+    if isinstance(value, Figure):
+        return element("td", str(value), class_="number")
     if isinstance(value, bool):
         return element("td", "yes" if value else "no")
     if isinstance(value, int | float) or value is None:
@@ -125,6 +147,19 @@ def pairs(facts: Mapping[str, object]) -> Html:
 
 def _said(value: object) -> object:
     return value if isinstance(value, str) else number(value)
+
+
+def tiles(facts: Mapping[str, tuple[object, object]]) -> Html:
+    """Return what matters at a glance: for each name a figure, large, and what it means."""
+    made = [
+        element(
+            "div",
+            element("dt", name),
+            element("dd", element("strong", figure), element("span", words)),
+        )
+        for name, (figure, words) in facts.items()
+    ]
+    return element("dl", *made, class_="tiles")
 
 
 def paragraph(*words: object, **attributes: object) -> Html:
@@ -143,8 +178,8 @@ def meter(share: float, words: str) -> Html:
     bar = _svg(
         100,
         6,
-        element("rect", width=100, height=6, rx=3, class_="track"),
-        element("rect", width=f"{100 * part:.2f}", height=6, rx=3, class_="full"),
+        element("rect", width=100, height=6, class_="track"),
+        element("rect", width=f"{100 * part:.2f}", height=6, class_="full"),
         class_="meter",
         preserveAspectRatio="none",
         aria_label=words,
@@ -183,6 +218,20 @@ def _svg(width: float, height: float, *content: object, **attributes: Any) -> Ht
     )
 
 
+class Frame(NamedTuple):
+    """The sizes of a picture, in pixels where it is shown as large as it is drawn."""
+
+    name: str
+    width: float
+    left: float  # beside a curve: its numbers; beside a bar: its label
+    ticks: int
+
+
+WIDE = Frame("wide", 900.0, 230.0, 6)
+NARROW = Frame("narrow", 350.0, 10.0, 3)  # a telephone: labels stand above their bars
+AXIS = 40.0  # numbers and title below a picture
+
+
 def intervals(
     names: Sequence[str],
     mean: Sequence[float],
@@ -191,12 +240,26 @@ def intervals(
     *,
     groups: Sequence[int] | None = None,
     title: str,
+    x_title: str = "",
 ) -> Html:
     """Return values with their intervals as a picture, a line each, from top to bottom."""
-    least, most = min(low), max(high)
-    ticks = _ticks(least, most)
-    left, right, row, top = 225.0, 620.0, 20.0, 8.0
-    bottom = top + row * len(names)
+    lines = list(zip(names, mean, low, high, groups or [0] * len(names), strict=True))
+    return _fitting(lambda frame: _bars(lines, frame, title, x_title))
+
+
+def _shade(k: int) -> dict[str, str]:
+    """Return the attributes of what is drawn in a colour; the stylesheet lightens it on dark."""
+    return {"color": SHADES[k % len(SHADES)], "class_": f"shade{k % len(SHADES)}"}
+
+
+def _bars(
+    lines: list[tuple[str, float, float, float, int]], frame: Frame, title: str, x_title: str
+) -> Html:
+    least, most = min(line[2] for line in lines), max(line[3] for line in lines)
+    left, right, top = frame.left, frame.width - 20.0, 8.0
+    above = 16.0 if frame is NARROW else 0.0  # room for the label
+    row = 20.0 + above
+    bottom = top + row * len(lines)
 
     def x(value: float) -> float:
         part = (value - least) / ((most - least) or 1.0)
@@ -209,28 +272,33 @@ def intervals(
                 element("text", f"{t:g}", x=x(t), y=bottom + 14, text_anchor="middle"),
             )
         )
-        for t in ticks
+        for t in _ticks(least, most, frame.ticks)
     ]
-    for k, name in enumerate(names):
-        y = top + row * (k + 0.5)
-        colour = SHADES[(groups[k] if groups else 0) % len(SHADES)]
-        ends = {"x1": x(low[k]), "x2": x(high[k]), "y1": y, "y2": y}
-        words = f"{name}: {mean[k]:.4g} ({span(low[k], high[k])})"
+    middle = (left + right) / 2
+    drawn.append(element("text", x_title, x=middle, y=bottom + 32, text_anchor="middle"))
+    for k, (name, mean, low, high, group) in enumerate(lines):
+        y = top + row * k + above + 10.0
+        ends = {"x1": x(low), "x2": x(high), "y1": y, "y2": y}
+        value, *around = figures(mean, low, high)
+        place = {"x": left - 10, "y": y + 4, "text_anchor": "end"}
+        if above:
+            place = {"x": left, "y": y - 9, "text_anchor": "start"}
         drawn.append(
             element(
                 "g",
-                element("title", words),
-                element("text", short(name), x=left - 10, y=y + 4, text_anchor="end"),
-                element("line", **ends, stroke=colour, stroke_width=5, stroke_opacity=0.4),
-                element("circle", cx=x(mean[k]), cy=y, r=3.6, fill=colour),
+                element("title", f"{name}: {value} ({' to '.join(around)})"),
+                element("text", short(name, 44 if above else LONGEST), **place),
+                element("line", **ends, stroke="currentColor", stroke_width=5, stroke_opacity=0.45),
+                element("circle", cx=x(mean), cy=y, r=3.6, fill="currentColor"),
+                **_shade(group),
             )
         )
-    return _wide(_svg(640, bottom + 22, *drawn, class_="chart", aria_label=title))
+    return _svg(frame.width, bottom + AXIS, *drawn, class_=f"chart {frame.name}", aria_label=title)
 
 
-def _wide(picture: Html) -> Html:
-    """Return a picture that scrolls sideways where it is too wide to be read."""
-    return element("div", picture, class_="scroll", tabindex="0", role="region", aria_label="chart")
+def _fitting(draw: Callable[[Frame], Html]) -> Html:
+    """Return a picture twice, for a desk and for a telephone; the stylesheet shows the one that fits."""
+    return element("div", draw(WIDE), draw(NARROW), class_="picture")
 
 
 def short(name: str, most: int = LONGEST) -> str:
@@ -244,13 +312,25 @@ def curves(
     x_title: str,
     y_title: str,
     title: str,
+    points: Mapping[str, tuple[float, float, float, float]] | None = None,
 ) -> Html:
-    """Return curves as a picture: for each name, x and y."""
-    xs = [x for line in lines.values() for x in line[0]]
-    ys = [y for line in lines.values() for y in line[1]]
+    """Return curves as a picture: for each name, x and y; and points, each x, y and the ends of its interval."""
+    marks = points or {}
+    return _fitting(lambda frame: _plot(lines, marks, frame, (x_title, y_title, title)))
+
+
+def _plot(
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    marks: Mapping[str, tuple[float, float, float, float]],
+    frame: Frame,
+    titles: tuple[str, str, str],
+) -> Html:
+    xs = [x for line in lines.values() for x in line[0]] + [mark[0] for mark in marks.values()]
+    ys = [y for line in lines.values() for y in line[1]] + [mark[3] for mark in marks.values()]
     x_least, x_most = min(xs), max(xs)
-    y_most = max(ys, default=0.0) or 1.0
-    left, right, top, bottom = 64.0, 620.0, 22.0, 220.0
+    y_most = max(ys) or 1.0
+    left, right, top, bottom = 56.0, frame.width - 20.0, 28.0, 220.0
+    x_title, y_title, title = titles
 
     def at(x: float, y: float) -> tuple[float, float]:
         across = (x - x_least) / ((x_most - x_least) or 1.0)
@@ -262,25 +342,30 @@ def curves(
         y = at(x_least, t)[1]
         drawn.append(element("line", x1=left, x2=right, y1=y, y2=y, class_="grid"))
         drawn.append(element("text", f"{t:g}", x=left - 8, y=y + 4, text_anchor="end"))
-    for t in _ticks(x_least, x_most):
+    for t in _ticks(x_least, x_most, frame.ticks):
         x = at(t, 0.0)[0]
-        drawn.append(element("text", f"{t:g}", x=x, y=bottom + 16, text_anchor="middle"))
+        drawn.append(element("text", f"{t:,g}", x=x, y=bottom + 16, text_anchor="middle"))
     middle = (left + right) / 2
     drawn.append(element("text", x_title, x=middle, y=bottom + 34, text_anchor="middle"))
-    drawn.append(element("text", y_title, x=left, y=top - 6, text_anchor="start"))
-    for k, (name, (line_x, line_y)) in enumerate(lines.items()):
-        colour = SHADES[k % len(SHADES)]
-        dashes = "6 4" if k else None
-        points = [at(x, y) for x, y in zip(line_x, line_y, strict=True)]
-        path = "M" + " L".join(f"{x:g} {y:g}" for x, y in points)
-        drawn.append(
-            element(
-                "path", d=path, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes
-            )
+    drawn.append(element("text", y_title, x=left, y=top - 12, text_anchor="start"))
+    for k, (line_x, line_y) in enumerate(lines.values()):
+        path = "M" + " L".join(
+            f"{x:g} {y:g}" for x, y in (at(*pair) for pair in zip(line_x, line_y, strict=True))
         )
-        where = {"x": right, "y": top + 8 + 16 * k, "text_anchor": "end"}
-        drawn.append(element("text", name, fill=colour, class_="key", **where))
-    return _wide(_svg(640, 262, *drawn, class_="chart", aria_label=title))
+        look = {"fill": "none", "stroke": "currentColor", "stroke_width": 2} | _shade(k)
+        drawn.append(element("path", d=path, stroke_dasharray="6 4" if k else None, **look))
+    for k, (x, y, low, high) in enumerate(marks.values(), len(lines)):
+        (across, up), (_, foot), (_, head) = at(x, y), at(x, low), at(x, high)
+        ends = {"x1": across, "x2": across, "y1": foot, "y2": head}
+        bar = element("line", **ends, stroke="currentColor", stroke_width=5, stroke_opacity=0.45)
+        dot = element("circle", cx=across, cy=up, r=4.5, fill="currentColor")
+        drawn.append(element("g", bar, dot, **_shade(k)))
+    for k, name in enumerate([*lines, *marks]):
+        where = {"x": right, "y": top + 10 + 16 * k, "text_anchor": "end"}
+        key = element("text", name, fill="currentColor", class_="key", **where)
+        drawn.append(element("g", key, **_shade(k)))
+    height = bottom + AXIS + 2.0
+    return _svg(frame.width, height, *drawn, class_=f"chart {frame.name}", aria_label=title)
 
 
 def _ticks(least: float, most: float, count: int = 5) -> list[float]:

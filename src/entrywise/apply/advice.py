@@ -16,6 +16,7 @@ import numpy as np
 
 from entrywise.complete import complete
 from entrywise.exceptions import DataError
+from entrywise.layouts import Labels, Layout, plain_name
 from entrywise.linalg.gain import Gains
 from entrywise.observations import Observations
 from entrywise.passive.connecting_entries import connecting_entries
@@ -26,18 +27,23 @@ from entrywise.tables import (
     LOSER,
     WINNER,
     WORKER,
+    Column,
     Table,
     read_comparisons,
     read_entries,
     read_table,
 )
+from entrywise.tables.comparisons import result_column
 
+Header = Literal["auto", "yes", "no"]
 Kind = Literal[
     "comparisons", "crowd", "two instruments", "kernel", "binary", "levels", "products",
     "complete", "sparse", "table",
 ]  # fmt: skip
 INSTRUMENT = ("instrument", "mode", "method", "source", "fidelity", "assay", "device", "judge")
 MOST_LEVELS = 12  # distinct whole numbers that are still levels
+MOST_CLASSES = 20  # different words that are still classes of a crowd
+ROUNDED = 0.01  # entries of a kernel as files write them
 SPARSE = 0.05  # share known below which a table is called sparse
 NEXT_SHARE = 0.1  # of the known cells: what a next purchase is shown for
 MOST_CELLS = 2_000_000  # m x n up to which a purchase is worked out
@@ -78,8 +84,20 @@ class Advice:
         return "\n".join(lines)
 
 
-def advise(path: str | os.PathLike[str]) -> Advice:
+def advise(
+    path: str | os.PathLike[str],
+    *,
+    layout: Layout = "auto",
+    labels: Labels = "auto",
+    header: Header = "auto",
+) -> Advice:
     """Return what the table in a file is, which method serves it, and the command to type next.
+
+    Parameters
+    ----------
+    path : path
+    layout, labels, header : str
+        How the file is to be read where that is not clear, as :func:`entrywise.read` takes them.
 
     Examples
     --------
@@ -90,19 +108,23 @@ def advise(path: str | os.PathLike[str]) -> Advice:
     'comparisons'
     """
     name = os.fspath(path)
-    if not name.lower().removesuffix(".gz").endswith((".npy", ".npz")):
-        table = read_table(path)
+    chosen = {"layout": layout, "labels": labels, "header": header}
+    if layout == "auto" and not name.lower().removesuffix(".gz").endswith((".npy", ".npz")):
+        usual = (*ITEM, *WORKER, *LABEL, *WINNER, *LOSER, *INSTRUMENT)
+        table = read_table(path, header="named" if header == "auto" else header, usual=usual)
         found = _of_columns(name, table)
         if found is not None:
             return found
-    reading = read_entries(path, duplicates="mean")
-    return _of_matrix(name, reading.observations, reading.words)
+    reading = read_entries(path, duplicates="mean", layout=layout, labels=labels, header=header)
+    said = [f" --{option} {word}" for option, word in chosen.items() if word != "auto"]
+    file = shlex.quote(name) + "".join(said)
+    return _of_matrix(file, reading.observations, reading.words)
 
 
 def _of_columns(name: str, table: Table) -> Advice | None:
     """Return what the names of the columns say, if they say it."""
     won, lost = table.column(*WINNER), table.column(*LOSER)
-    if won is not None and (lost is not None or _names_sides(table)):
+    if (won is not None and (lost is not None or _names_sides(table))) or result_column(table):
         games = read_comparisons(name)
         items = len(set(games.winners) | set(games.losers))
         return Advice(
@@ -112,11 +134,9 @@ def _of_columns(name: str, table: Table) -> Advice | None:
             "scores with intervals from who beat whom; what was never compared is ranked apart",
             f"entrywise rank {shlex.quote(name)}",
         )
-    roles = [table.column(*usual) for usual in (ITEM, WORKER, LABEL)]
-    if all(role is not None for role in roles):
-        item, worker, label = (role.cells for role in roles if role is not None)
-        if len({*zip(item, worker, strict=True)}) > len(set(item)):
-            return _crowd(name, item, worker, label)
+    roles = _crowd_roles(table)
+    if roles is not None:
+        return _crowd(name, roles)
     instrument = table.column(*INSTRUMENT)
     if instrument is not None and len(set(instrument.cells)) == 2 and len(table.columns) >= 4:
         return _two_instruments(name, instrument.name, instrument.cells)
@@ -130,16 +150,45 @@ def _names_sides(table: Table) -> bool:
     return won is not None and len({cell.lower() for cell in won.cells} & others) == 2
 
 
-def _crowd(
-    name: str, items: Sequence[str], workers: Sequence[str], labels: Sequence[str]
-) -> Advice:
+def _crowd_roles(table: Table) -> tuple[Column, Column, Column] | None:
+    """Return item, worker and label where a table holds what several people said of each item.
+
+    Usual names decide; where one or all lack, words in the columns do: pairs that hardly repeat, few workers, few classes.
+    """
+    named = [table.column(*usual) for usual in (ITEM, WORKER, LABEL)]
+    words = [column for column in table.columns if column.kind == "text" and "" not in column.cells]
+    rest = [column for column in words if column not in named]
+    item, worker, label = named
+    if item is not None and worker is not None and label is None and len(rest) == 1:
+        label = rest[0]
+    elif named == [None, None, None] and len(table.columns) == len(words) == 3:
+        *keys, label = words
+        worker, item = sorted(keys, key=lambda column: len(set(column.cells)))
+    if item is None or worker is None or label is None:
+        return None
+    pairs = {*zip(item.cells, worker.cells, strict=True)}
+    items, classes = len(set(item.cells)), len(set(label.cells))
+    guessed = label is not named[2]
+    if len(pairs) <= items or (guessed and (classes > MOST_CLASSES or len(pairs) < len(item))):
+        return None
+    return item, worker, label
+
+
+def _crowd(name: str, roles: tuple[Column, Column, Column]) -> Advice:
+    items, workers, labels = (column.cells for column in roles)
     count, who = len(set(items)), len(set(workers))
+    command = f"entrywise crowd {shlex.quote(name)}"
+    for column, option, usual in zip(
+        roles, ("item", "worker", "label"), (ITEM, WORKER, LABEL), strict=True
+    ):
+        if plain_name(column.name) not in usual:
+            command += f" --{option} {shlex.quote(column.name)}"
     return Advice(
         "crowd",
         (f"{len(items)} labels of {count} items by {who} workers, {len(set(labels))} classes",),
         "crowd",
         f"{len(items) / count:.1f} labels an item: workers are weighed by how well they agree with the others",
-        f"entrywise crowd {shlex.quote(name)}",
+        command,
     )
 
 
@@ -155,20 +204,23 @@ def _two_instruments(name: str, column: str, modes: Sequence[str]) -> Advice:
     )
 
 
-def _of_matrix(name: str, seen: Observations, words: str) -> Advice:
-    """Return what the values of a matrix say."""
+def _of_matrix(file: str, seen: Observations, words: str) -> Advice:
+    """Return what the values of a matrix say; `file` is how a command names it."""
     m, n = seen.shape
     says = [
         words,
         f"{seen.share:.1%} known; values from {seen.values.min():.4g} to {seen.values.max():.4g}",
     ]
     missing = _missing(seen)
-    file = shlex.quote(name)
     fill = f"entrywise complete {file} > filled.csv"
-    if m == n and seen.is_symmetric and m > 2:
+    if m == n and seen.is_symmetric and m > 2 and _may_be_psd(seen):
         says.append("square and symmetric: a kernel, a covariance or a similarity")
         why = "a few columns and the diagonal determine the rest, with the error of what is left"
         return Advice("kernel", tuple(says), "adaptive_nystrom", why, fill, missing)
+    if m == n and seen.is_symmetric:
+        says.append(
+            "square and symmetric, but larger beside the diagonal than on it: distances, no kernel"
+        )
     values = np.unique(seen.values)
     if len(values) == 2:
         says.append(f"two answers, {values[0]:g} and {values[1]:g}: yes or no")
@@ -184,6 +236,20 @@ def _of_matrix(name: str, seen: Observations, words: str) -> Advice:
         why = "low rank with biases of rows and columns; sets of levels that cover"
         return Advice("levels", tuple(says), "complete", why, fill, missing)
     return _of_numbers(seen, says, fill, missing)
+
+
+def _may_be_psd(seen: Observations) -> bool:
+    """Tell whether a symmetric table may be a kernel: no entry above the root of its diagonal ones' product.
+
+    Distances, whose diagonal is zero, are none; where no diagonal entry is known nothing speaks against it.
+    """
+    diagonal = np.full(seen.shape[0], np.inf)
+    on = seen.rows == seen.cols
+    diagonal[seen.rows[on]] = seen.values[on]
+    if diagonal.min() < 0:
+        return False
+    largest = np.sqrt(diagonal[seen.rows]) * np.sqrt(diagonal[seen.cols])
+    return bool(np.all(np.abs(seen.values) <= largest * (1 + ROUNDED) + ROUNDED))
 
 
 def _of_numbers(seen: Observations, says: list[str], fill: str, missing: tuple[str, ...]) -> Advice:

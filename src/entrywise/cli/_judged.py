@@ -98,6 +98,8 @@ def _groups(path: str, cols: list[str]) -> list[str]:
 
 def _print_scores(board: Any, names: tuple[str, ...], level: float, format: Format) -> None:
     """Print a line a row, the best first, with and without judges."""
+    from entrywise.fragments import figures
+
     columns = ["model", "score", "low", "high", "alone", "alone_low", "alone_high", "tier", "cells"]
     lines: list[tuple[Any, ...]] = []
     for i in board.order:
@@ -114,7 +116,7 @@ def _print_scores(board: Any, names: tuple[str, ...], level: float, format: Form
     if format is Format.table:
         columns = ["model", "score", f"{level:.0%} from", "to", "without judges", "from", "to"]
         columns += ["tier", "cells"]
-        lines = [(x[0], *(f"{y:.4g}" for y in x[1:7]), *x[7:]) for x in lines]
+        lines = [(x[0], *figures(*x[1:4]), *figures(*x[4:7]), *x[7:]) for x in lines]
     emit(columns, lines, format)
 
 

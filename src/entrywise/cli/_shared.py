@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import enum
 import json
+import math
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -102,7 +103,7 @@ def _emit_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     from rich.table import Table
     from rich.text import Text
 
-    lines = [[_cell(x) for x in row] for row in rows]
+    lines = [[_cell(x) for x in row] for row in _measured(columns, rows)]
     heading = None if title is None else Text(shown(title))
     table = Table(
         title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
@@ -121,6 +122,21 @@ def _emit_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     console.print(table)
 
 
+def _measured(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:
+    """Yield rows with the digits that are known: a number before its low and high has those of the interval."""
+    from entrywise.fragments import figures
+
+    first = [k - 1 for k in range(1, len(columns) - 1) if tuple(columns[k : k + 2]) == _ENDS]
+    for row in rows:
+        line = list(row)
+        for k in first:
+            numbers = line[k : k + 3]
+            if all(isinstance(x, float) and math.isfinite(x) for x in numbers):
+                line[k : k + 3] = map(_Number, figures(*numbers))
+        yield line
+
+
+_ENDS = ("low", "high")
 _AROUND = 2  # blanks beside a column
 
 
@@ -149,6 +165,8 @@ class _Number(str):
 
 
 def _cell(x: Any) -> str:
+    if isinstance(x, _Number):
+        return x
     if isinstance(x, bool) or not isinstance(x, int | float):
         return shown("" if x is None else x)
     return _Number(f"{x:.4g}" if isinstance(x, float) else str(x))

@@ -13,6 +13,15 @@ def advise(
     file: Annotated[
         str, typer.Argument(help="A table: .csv, .tsv, .xlsx, .parquet, .npy or .npz (.gz too).")
     ],
+    layout: Annotated[
+        str, typer.Option(help="auto, long (one entry a line) or wide (one row a line).")
+    ] = "auto",
+    labels: Annotated[
+        str, typer.Option(help="Whether the first column of a wide table is: auto, first or none.")
+    ] = "auto",
+    header: Annotated[
+        str, typer.Option(help="Whether the first line names the columns: auto, yes or no.")
+    ] = "auto",
     format: FormatOption = Format.table,
 ) -> None:
     """Say what a table is, which method serves it, what is missing, and the command to type next.
@@ -21,7 +30,7 @@ def advise(
     """
     from entrywise.apply.advice import advise as look
 
-    found = look(file)
+    found = look(file, layout=layout, labels=labels, header=header)  # type: ignore[arg-type]
     rows = [("it is", found.kind), *(("seen", words) for words in found.says)]
     rows += [("use", f"{found.method}: {found.why}")]
     rows += [("missing", words) for words in found.missing]

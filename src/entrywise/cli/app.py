@@ -68,6 +68,28 @@ PANELS: tuple[tuple[str, tuple[Callable[..., None] | typer.Typer, ...]], ...] = 
 )
 
 
+BRIEF = {  # a line each, so that the front page is one screen
+    "demo": "See it work: buy a few cells of a leaderboard, check the rest.",
+    "advise": "What is this table, and what should I type next?",
+    "study": "Ask and tell over weeks, with colleagues, in one database.",
+    "leaderboard": "Score models over tasks from the cells that tell most.",
+    "forecast": "How to split a budget over two instruments, and the error.",
+    "kernel": "A kernel matrix from a few columns, with certified error.",
+    "serve": "The page for people and the interface for programs.",
+    "report": "A study as one HTML file, for a mail or a wiki.",
+    "token": "Let people and programs in through the service.",
+    "mcp": "Let an agent work on studies, within their budgets.",
+    "complete": "Fill the gaps of a table, each value with its interval.",
+    "crowd": "The label of every item from who said what.",
+    "rank": "Rank items from who beat whom, with intervals.",
+    "subspace": "Principal components of samples seen in part.",
+    "online": "Predict each entry of a stream before it is seen.",
+    "methods": "Every method with its paper, guarantee and assumptions.",
+    "convert": "Read what other tools write, and write what they read.",
+    "reproduce": "Redraw the figures of a paper, with claims and findings.",
+}
+
+
 class InOrder(TyperGroup):
     """A group that lists its commands in the order of `PANELS`."""
 
@@ -98,9 +120,9 @@ app = typer.Typer(
 for _panel, _commands in PANELS:
     for _command in _commands:
         if isinstance(_command, typer.Typer):
-            app.add_typer(_command, rich_help_panel=_panel)
+            app.add_typer(_command, rich_help_panel=_panel, short_help=BRIEF[_called(_command)])
         else:
-            app.command(rich_help_panel=_panel)(_command)
+            app.command(rich_help_panel=_panel, short_help=BRIEF[_called(_command)])(_command)
 
 
 def _version(wanted: bool) -> None:

@@ -408,6 +408,8 @@ def _known(
 
 def _print(board: Any, names: list[str], level: float, format: Format) -> None:
     """Print a line a row, the best first; places as a range on the terminal."""
+    from entrywise.fragments import figures
+
     columns = [
         "model",
         "score",
@@ -428,8 +430,7 @@ def _print(board: Any, names: list[str], level: float, format: Format) -> None:
     if format is Format.table:
         columns = ["model", "score", f"{level:.0%} from", "to", "tier", "places", "cells", "spent"]
         lines = [
-            (x[0], *(f"{y:.4g}" for y in x[1:4]), x[4], f"{x[5]}-{x[6]}", x[7], f"{x[8]:.4g}")
-            for x in lines
+            (x[0], *figures(*x[1:4]), x[4], f"{x[5]}-{x[6]}", x[7], f"{x[8]:.4g}") for x in lines
         ]
     emit(columns, lines, format)
 

@@ -334,6 +334,8 @@ def log(database: Where, name: Name, format: FormatOption = Format.table) -> Non
         {**x, "told_at": _date(x["told_at"]), "value": here.labels.value(x["value"])}
         for x in here.log()
     )
+    if format is Format.table:  # a column less
+        lines = ({**x, "value": "failed"} if x["failed"] else x for x in lines)
     emit(columns, ([blank if x[c] is None else x[c] for c in columns] for x in lines), format)
 
 

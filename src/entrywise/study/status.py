@@ -159,7 +159,9 @@ def sentence(now: dict[str, Any]) -> str:
     else:
         words += f", {now['spent']:,.6g}{unit} spent"
     if now["open"]:
-        words += f", {now['leased']} out with {people(now['workers'])}, {now['free']} free to ask"
+        if now["leased"]:
+            words += f", {now['leased']} out with {people(now['workers'])}"
+        words += f", {now['free']} free to ask"
     if now["expected_error"] is not None:
         words += f"; expected error {now['expected_error']:.3g}"
         if now["error_before"]:

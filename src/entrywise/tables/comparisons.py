@@ -11,6 +11,7 @@ from entrywise.tables.roles import LOSER, WINNER, Facts, take_roles
 from entrywise.tables.table import Column, Table, listed, read_table
 
 SIDES = ("model_a", "model_b")
+RESULTS = {"1-0": 0, "0-1": 1, "1/2-1/2": 2, "½-½": 2}  # as chess writes who of two won; 2 is a tie
 TIES = ("tie", "tie (bothbad)", "both", "both_bad", "bothbad", "draw")
 
 
@@ -30,7 +31,8 @@ def read_comparisons(
     """Return the comparisons in a file.
 
     One line is a winner and a loser, in columns of those names or of those given. Where a column ``winner`` stands
-    beside two others and holds *their names* (``model_a``, ``model_b``) or a tie, it says who of the two won. Anything else is refused.
+    beside two others and holds *their names* (``model_a``, ``model_b``) or a tie, it says who of the two won; so does a
+    column of ``1-0``, ``0-1`` and ``1/2-1/2`` after two columns of names. Anything else is refused.
     """
     named = winner is not None or loser is not None
     table = read_table(path, header="yes" if named else "named", usual=(*WINNER, *LOSER, *SIDES))
@@ -47,6 +49,8 @@ def comparisons_of(
     if not named:
         if column is not None and table.column(*LOSER) is None:
             return _between_two(table, column)
+        if column is None and (score := result_column(table)) is not None:
+            return _by_result(table, score)
         if column is None and (table.headed or len(table.columns) != 2):
             raise table.error(
                 f"who won is not clear from the columns {listed(table.names)}; say --winner and --loser"
@@ -58,6 +62,27 @@ def comparisons_of(
         taken = f"winner is {found.taken[0]!r}, loser is {found.taken[1]!r}"
     won, lost = found.cells
     return Comparisons(won, lost, [False] * len(won), taken)
+
+
+def result_column(table: Table) -> Column | None:
+    """Return the column that says 1-0, 0-1 or 1/2-1/2 after two columns of names, None where there is none."""
+    scores = [k for k, column in enumerate(table.columns) if {*column.cells} <= RESULTS.keys()]
+    return table.columns[scores[0]] if len(scores) == 1 and scores[0] >= 2 else None
+
+
+def _by_result(table: Table, score: Column) -> Comparisons:
+    """Return the comparisons of a table of games: who won of the two columns of names before the result."""
+    before = [c for c in table.columns[: table.columns.index(score)] if c.kind == "text"][-2:]
+    if len(before) < 2 or any("" in column.cells for column in before):
+        raise table.error(f"column {score.name!r} must stand after two columns of names")
+    first, second = before
+    found = Comparisons([], [], [], f"{score.name!r} says which of {first.name!r} and {second.name!r} won")  # fmt: skip
+    for a, b, cell in zip(first.cells, second.cells, score.cells, strict=True):
+        won = RESULTS[cell]
+        found.winners.append(b if won == 1 else a)
+        found.losers.append(a if won == 1 else b)
+        found.tied.append(won == 2)
+    return found
 
 
 def _refuse_ties(found: Facts) -> None:

@@ -141,7 +141,7 @@ def study(request: Request, name: str) -> Response:
 
 def _parts(told: story.Story) -> dict[str, Any]:
     unit = f" {told.now['currency']}" if told.now["currency"] else ""
-    found: dict[str, Any] = {"advice": story.advice(told)}
+    found: dict[str, Any] = {"advice": story.advice(told), "glance": report.glance(told)}
     found["curves"] = fragments.joined(report.error_curve(told, unit))
     found["board"] = ""
     if told.board is not None:

@@ -51,6 +51,7 @@ def written(told: Story, cells: Cells | None, level: float = LEVEL) -> str:
         "main",
         element("h1", label(told.record.name)),
         lead(told),
+        glance(told),
         asked(told, cells),
         cost(told),
         answer(told, cells, level),
@@ -78,7 +79,7 @@ def date(seconds: float | None) -> str:
 def lead(told: Story) -> Html:
     """Return the study in a sentence or two, what matters first."""
     stands = paragraph(told.now["sentence"] + ".", class_="lead")
-    if told.board is None:
+    if told.board is None or not told.ranks:
         return stands
     first = [label(told.labels.row(i)) for i in stories.best_rows(told)]
     count = len(told.board.mean)
@@ -88,6 +89,31 @@ def lead(told: Story) -> Html:
         words = [f"The best of {count} is one of {len(first)} that cannot be told apart yet: "]
         words += [*_listed(first, 3), "."]
     return fragments.joined((paragraph(*words, class_="lead"), stands))
+
+
+def glance(told: Story) -> Html:
+    """Return the figures that matter most, large."""
+    now, known = told.now, told.savings
+    unit = f" {now['currency']}" if now["currency"] else ""
+    facts: dict[str, tuple[object, object]] = {}
+    limit = "no limit was set"
+    if now["budget"]:
+        limit = f"{now['spent'] / now['budget']:.0%} of {now['budget']:,.6g}{unit}"
+    facts["Spent"] = (f"{now['spent']:,.6g}{unit}", limit)
+    if told.shape is not None:
+        m, n = told.shape
+        measured = (now["answered"] + now["known"]) / (m * n)
+        facts["Measured"] = (f"{measured:.1%}", f"of {m * n:,} entries")
+    if told.board is not None and told.ranks:
+        first = len(stories.best_rows(told))
+        rows = f"of {len(told.board.mean)} rows"
+        facts["May be the best"] = (f"{first}", rows)
+    if known is not None and not known.reason:
+        range_ = f"{known.low:.2f} to {known.high:.2f}, of buying at random"
+        facts["Error, for the same money"] = (f"× {known.ratio:.2f}", range_)
+    elif now["expected_error"] is not None:
+        facts["Expected error"] = (f"{now['expected_error']:.3g}", "of a cell, in the mean")
+    return fragments.tiles(facts)
 
 
 def _listed(names: list[Html], most: int) -> list[object]:
@@ -163,15 +189,37 @@ def error_curve(told: Story, unit: str) -> list[Html]:
         found.append(element("h3", "The error that the plan expected, as money was spent"))
         found.append(
             fragments.curves(
-                {"expected error": (line.money, line.errors)},
+                {"expected error of a cell": (line.money, line.errors)},
                 x_title=f"spent{unit}",
                 y_title="error",
                 title="Expected error against money",
             )
         )
-    if told.saved:
-        found.append(paragraph(f"Beside buying without a rule: {told.saved}."))
+    if told.savings is not None:
+        if not told.savings.reason:
+            found += _beside_random(told, unit)
+        found.append(paragraph(f"Beside buying without a rule: {told.savings.words}."))
     return found
+
+
+def _beside_random(told: Story, unit: str) -> list[Html]:
+    """Return the picture of our error beside that of cells bought at random."""
+    known, spent = told.savings, told.now["spent"]
+    assert known is not None
+    whole = spent / known.bought
+    most = min(max(2.0 * spent, told.now["budget"] or 0.0), 0.95 * whole)
+    money = [spent / 3 + (most - spent / 3) * k / 60 for k in range(61)]
+    errors = [known.naive(x / whole) for x in money]
+    naive = known.naive(known.bought)
+    ours = (spent, known.error, naive * known.low, naive * known.high)
+    drawn = fragments.curves(
+        {"cells bought at random, raw means": (money, errors)},
+        points={"this study, 80 % sure": ours},
+        x_title=f"spent{unit}",
+        y_title="error of a score",
+        title="Error of the scores against money, beside buying at random",
+    )
+    return [element("h3", "The error of the scores, beside buying at random"), drawn]
 
 
 def answer(told: Story, cells: Cells | None, level: float) -> Html:
@@ -179,16 +227,18 @@ def answer(told: Story, cells: Cells | None, level: float) -> Html:
     found = told.result
     if found is None:
         return section("The answer", paragraph(f"There is none yet: {told.missing}."), id="answer")
-    pieces: list[object] = []
-    if told.board is not None:
-        pieces += board(told, level)
+    rows = [] if told.board is None else board(told, level)
     if told.missing:
-        pieces.append(paragraph(told.missing + ".", class_="quiet"))
+        rows.append(paragraph(told.missing + ".", class_="quiet"))
     if isinstance(found, Matrix):
-        pieces += matrix_answer(told, cells, level)
+        whole = matrix_answer(told, cells, level)
     else:
-        pieces.append(fragments.pairs(_plain(found)))
-    return section("The answer", *pieces, id="answer")
+        whole = [fragments.pairs(_plain(found))]
+    if told.board is not None and not told.ranks:
+        rows = [*whole, element("h3", "Means of the rows"), *rows]
+    else:
+        rows += whole
+    return section("The answer", *rows, id="answer")
 
 
 def _plain(found: Any) -> dict[str, object]:
@@ -213,13 +263,12 @@ def board(told: Story, level: float) -> list[Html]:
         [float(found.high[i]) for i in top],
         groups=[int(found.tier[i]) - 1 for i in top],
         title=f"Scores with their {level:.0%} intervals, the best on top",
+        x_title=f"score, with its {level:.0%} interval",
     )
     rows = [
         (
             label(name),
-            float(found.mean[i]),
-            float(found.low[i]),
-            float(found.high[i]),
+            *fragments.figures(*(float(x[i]) for x in (found.mean, found.low, found.high))),
             int(found.tier[i]),
             places(found, i),
             int(found.cells[i]),
@@ -253,6 +302,8 @@ def matrix_answer(told: Story, cells: Cells | None, level: float) -> list[Html]:
     pieces: list[Html] = [element("h3", "Completed entries")]
     sure = has_intervals(found)
     words = f"{m:,} × {n:,}, rank {found.rank}"
+    if found.rank == 0:
+        words += " (the means of rows and columns tell all that is known)"
     if not sure:
         words += "; without intervals."
     elif found.interval_of == "truth":
@@ -279,7 +330,9 @@ def matrix_answer(told: Story, cells: Cells | None, level: float) -> list[Html]:
         title = f"The largest of {len(rows):,} entries that were not measured"
         pieces.append(
             fragments.table(
-                columns, [(label(a), label(b), *x) for a, b, *x in listed], caption=title
+                columns,
+                [(label(a), label(b), *fragments.figures(*x)) for a, b, *x in listed],
+                caption=title,
             )
         )
     if m * n <= CARRIED:
@@ -350,7 +403,11 @@ def trust(told: Story) -> Html:
     odd = told.now["implausible"]
     if odd:
         rows = [
-            (x["id"], label(x["row"]), label(x["col"]), x["value"], x["expected"], x["deviation"])
+            (
+                *(x["id"], label(x["row"]), label(x["col"]), x["value"]),
+                *fragments.figures(x["expected"], x["expected"] - x["deviation"])[:1],
+                fragments.Figure(f"{x['deviation']:.2g}"),
+            )
             for x in odd
         ]
         columns = ("id", "row", "column", "told", "expected", "give or take")
@@ -363,7 +420,7 @@ def trust(told: Story) -> Html:
 
 def certificate(found: Any) -> Html:
     """Return a certificate in words."""
-    words: list[object] = [element("strong", f"{found.statement}: {found.value:.6g}.")]
+    words: list[object] = [element("strong", f"{found.statement}: {found.value:.3g}.")]
     if found.vacuous:
         words.append(" This bound says nothing: it is larger than the trivial one.")
     if found.assumes:
@@ -400,7 +457,7 @@ def map_picture(told: Story, cells: Cells | None) -> Html:
     colours = shaded(values)
     colours[~seen] = (0.35 * colours[~seen] + 0.65 * 128).astype(np.uint8)
     bad = cells.states == FAILED
-    colours[cells.rows[bad], cells.cols[bad]] = (213, 94, 0)
+    colours[cells.rows[bad], cells.cols[bad]] = 0
     low, high = _ends(values)
     larger = max(1, 640 // max(m, n))
     drawn = np.repeat(np.repeat(colours[order], larger, 0), larger, 1)
@@ -409,8 +466,12 @@ def map_picture(told: Story, cells: Cells | None) -> Html:
     )
     image = fragments.picture(drawn.tobytes(), drawn.shape[1], drawn.shape[0], words)
     sorted_ = "rows from the best to the worst" if told.board is not None else "rows as given"
-    said = f"{words}; from {low:.4g} (dark blue) to {high:.4g} (yellow), {sorted_}."
-    return fragments.joined((image, paragraph(said, class_="quiet")))
+    ends = fragments.figures(low, high)
+    scale = element("p", ends[0], element("i"), ends[1], class_="scale")
+    said = f"{words}; {sorted_}."
+    if bad.any():
+        said += " Black: the measurement failed."
+    return fragments.joined((image, scale, paragraph(said, class_="quiet")))
 
 
 def _ends(values: Any) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from entrywise.apply.leaderboard import Bought, Scores, judged, savings, scores, verdict
+from entrywise.apply.leaderboard import Bought, Savings, Scores, judged, savings, scores, verdict
 from entrywise.exceptions import EntrywiseError
 from entrywise.results import LowRank, Result
 from entrywise.study import Labels, Record, Study
@@ -23,6 +23,7 @@ from entrywise.types import Array
 
 LEVEL = 0.9
 BOARDS = ("most-informative", "row-scores", "top-two")  # plans that score rows over columns
+FEWEST = 4  # points of a curve that is drawn on
 LARGEST = 4_000_000  # cells of a matrix that is looked at whole
 
 
@@ -40,13 +41,18 @@ class Story:
     bought: Bought | None = None
     board: Scores | None = None
     verdict: str = ""  # who leads, and what settling the next would cost
-    saved: str = ""  # whether buying by rule saved money
+    savings: Savings | None = None  # whether buying by rule saved money
 
     @property
     def shape(self) -> tuple[int, int] | None:
         """Rows and columns, where both are known."""
         sizes = (self.record.n_rows, self.record.n_cols)
         return None if None in sizes else (int(sizes[0] or 0), int(sizes[1] or 0))
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the study was made to know who is better, rather than every cell."""
+        return self.board is not None and self.now["params"].get("goal") != "all"
 
 
 def story(study: Study, level: float = LEVEL) -> Story:
@@ -90,7 +96,7 @@ def _board(study: Study, record: Record, found: LowRank, level: float) -> dict[s
         "bought": bought,
         "board": board,
         "verdict": verdict(board, bought, names, prices),
-        "saved": "" if bought.known.all() else savings(board, bought, prices).words,
+        "savings": None if bought.known.all() else savings(board, bought, prices),
     }
 
 
@@ -153,4 +159,29 @@ def advice(told: Story) -> list[str]:
         found.append("Nothing is left to ask: the answer stands.")
     if told.verdict:
         found.append(f"{told.verdict}.")
+    if now["state"] in ("open", "exhausted") and now["budget"]:
+        found += _next_tenth(told)
     return found
+
+
+def _next_tenth(told: Story) -> list[str]:
+    """Return what a tenth of the budget more would buy, where that can be said."""
+    now, known = told.now, told.savings
+    money = 0.1 * now["budget"]
+    if known is not None and not known.reason:
+        share = min(known.bought * (1.0 + money / now["spent"]), 1.0)
+        before, after = known.error, known.error * known.naive(share) / known.naive(known.bought)
+        what, if_ = "the error of a score", "as it does for cells drawn at random"
+    else:
+        line = told.course
+        half = len(line.money) // 2
+        x, y = np.array(line.money[half:]), np.array(line.errors[half:])
+        if len(x) < FEWEST or not (x[0] > 0 and np.all(y > 0)):
+            return []
+        slope = float(np.polyfit(np.log(x), np.log(y), 1)[0])
+        before = float(y[-1])
+        after = before * (1.0 + money / float(x[-1])) ** min(slope, 0.0)
+        what, if_ = "the expected error of a cell", "as it did over the second half of the money"
+    unit = f" {now['currency']}" if now["currency"] else ""
+    words = f"Another tenth of the budget ({money:,.3g}{unit}) would bring {what} from {before:.3g} to about {after:.3g}"
+    return [f"{words}, if it goes on falling {if_}."]

@@ -25,7 +25,8 @@ class Savings:
     """Error of our scores over that of naive ones for the same money, and what naive buying would have cost.
 
     ``ratio`` with its 80 % interval from ``low`` to ``high``; ``share`` of a naive buyer's money that was saved, with the
-    same doubt (``share_low``, ``share_high``; below 0 where naive buying is cheaper). ``reason`` says why nothing is known.
+    same doubt (``share_low``, ``share_high``; below 0 where naive buying is cheaper). ``error`` is ours, for ``bought``
+    of what everything costs. ``reason`` says why nothing is known.
     """
 
     ratio: float = math.nan
@@ -34,7 +35,13 @@ class Savings:
     share: float = math.nan
     share_low: float = math.nan
     share_high: float = math.nan
+    error: float = math.nan
+    bought: float = math.nan
     reason: str = ""
+
+    def naive(self, bought: float) -> float:
+        """Return the error of naive scores that `bought` (a share of what everything costs) pays for."""
+        return self.error / self.ratio * math.sqrt((1 / bought - 1) / (1 / self.bought - 1))
 
     @property
     def surely(self) -> bool:
@@ -90,7 +97,7 @@ def savings(board: Scores, bought: Bought, prices: Prices | None = None) -> Savi
     doubt = math.exp(SURE * math.hypot(math.sqrt(chance), BETWEEN))
     ratio = ours / naive
     saved, least, most = (_saved(x, share) for x in (ratio, ratio * doubt, ratio / doubt))
-    return Savings(ratio, ratio / doubt, ratio * doubt, saved, least, most)
+    return Savings(ratio, ratio / doubt, ratio * doubt, saved, least, most, ours, share)
 
 
 def _within(bought: Bought) -> Array:

@@ -31,6 +31,9 @@ def verdict(
         return f"{told}: the winner is clear"
     told += f"; it cannot be told from {_listed([names[i] for i in rivals])}"
     cost = settling_costs(board, bought, first, rivals, prices)
+    cost[cost <= 0] = (
+        np.inf
+    )  # apart as it looks now; that it is not sure yet comes from the number of rivals
     if not np.isfinite(cost).any():
         return told
     cheapest = int(np.argmin(cost))

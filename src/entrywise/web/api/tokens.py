@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
 
 from entrywise.study import tokens
 from entrywise.web.api.bodies import NewToken
@@ -28,7 +30,9 @@ def create_token(request: Request, body: NewToken, person: Owner) -> Response:
 
 
 @router.delete("/tokens/{id}")
-def revoke_token(request: Request, id: int, person: Owner) -> Response:
+def revoke_token(
+    request: Request, id: Annotated[int, Path(ge=1, lt=2**31)], person: Owner
+) -> Response:
     """Make a token useless at once."""
     tokens.revoke(background(request).store, id)
     return said({"revoked": id})

@@ -62,13 +62,21 @@ function label(text) {
   return made;
 }
 
+// A value with the digits that are known: two of the width of its interval; as it is where there is none.
+function known(low, high, ...values) {
+  const width = high - low;
+  if (!(width > 0)) return values.map(shown);
+  const places = Math.min(Math.max(1 - Math.floor(Math.log10(width)), 0), 6);
+  return values.map((x) => Number(x).toFixed(places));
+}
+
 const shown = (x) => (x === null || x === undefined ? "–" : Number(x).toPrecision(6).replace(/\.?0+$/, ""));
 const date = (seconds) => (seconds ? new Date(SECOND * seconds).toISOString().slice(0, 16).replace("T", " ") : "–");
 
 // ---------------------------------------------------------------------------------------------- the map
 
 const STATES = ["open", "known", "bought", "out", "queued", "failed"];
-const MARKS = { 3: [230, 159, 0], 4: [86, 180, 233], 5: [213, 94, 0] };
+const MARKS = { 3: [0, 190, 140], 4: [120, 205, 255], 5: [0, 0, 0] }; // colours that SCALE does not have
 const SCALE = [[13, 8, 135], [126, 3, 168], [204, 71, 120], [248, 149, 64], [240, 249, 33]];
 const SIDE = 512; // cells of a tile, across and down
 const KEPT = 200; // tiles
@@ -252,8 +260,8 @@ function legend(map) {
   const [low, high] = map.range;
   const list = $("#legend");
   const lines = [
-    [SCALE[0], `${shown(low)}`],
-    [SCALE[4], `${shown(high)}`],
+    [SCALE[0], known(low, high, low)[0]],
+    [SCALE[4], known(low, high, high)[0]],
     [[128, 128, 128], map.show === "value" ? "paler: completed, not measured" : "no interval"],
     [MARKS[3], "out with somebody"],
     [MARKS[4], "asked, free"],
@@ -276,9 +284,10 @@ async function about(map, place) {
   const query = new URLSearchParams({ row, col, ...(map.sort ? { sort: "true" } : {}) });
   const found = await call(`${base}/cell?${query}`);
   if (map.pointed !== place) return;
+  const [value, low, high] = known(found.low, found.high, found.value, found.low, found.high);
   let words = `(${found.row}, ${found.col})`;
-  if (found.value !== undefined) words += `: completed ${shown(found.value)}`;
-  if (found.low !== null && found.low !== undefined) words += `, ${shown(found.low)} to ${shown(found.high)} at 90 %`;
+  if (found.value !== undefined) words += `: completed ${value}`;
+  if (found.low !== null && found.low !== undefined) words += `, ${low} to ${high} at 90 %`;
   for (const told of found.said) {
     const what = told.failed ? "failed" : shown(told.value);
     words += `; ${told.what} ${what}${told.worker ? ` by ${told.worker}` : ""}, ${date(told.told_at)} UTC`;
