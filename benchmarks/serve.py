@@ -33,7 +33,9 @@ from entrywise.observations import Observations
 from entrywise.study import Store, Study, tokens
 
 BATCH = 10
-OPERATIONS = 32  # of the schema and its two modes: at least so many run as many examples as they are told
+OPERATIONS = (
+    32  # of the schema and its two modes: at least so many run as many examples as they are told
+)
 
 
 def work(where: str, name: str, token: str | None, count: int, number: int, out: str) -> None:
