@@ -149,7 +149,7 @@ def _scores(start: Indices, worker: Indices, label: Indices, prior: Array, table
     """Return the log odds of each item, shape (n, k)."""
     item, n = _items(start), len(start) - 1
     told = table[worker, label]  # (t, k)
-    return prior + np.column_stack([np.bincount(item, x, n) for x in told.T])
+    return np.asarray(prior + np.column_stack([np.bincount(item, x, n) for x in told.T]))
 
 
 def binary_step(
