@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 import time
 
@@ -148,6 +149,19 @@ def test_reading_runs_no_plan_and_writes_nothing(served, monkeypatch):
     for path in ("/", "/study/k", "/study/k/work", "/study/k/log", f"{API}/k", f"{API}/k/log",
                  f"{API}/k/labels", f"{API}/k/tile", f"{API}/k/cell?row=0&col=1", API):  # fmt: skip
         assert served.client.get(path).status_code == 200, path
+
+
+def test_pages_open_while_a_writer_holds_the_database(served, tmp_path):
+    link = served.app.state.door.link()
+    writer = sqlite3.connect(tmp_path / "lab.db", timeout=1)
+    writer.execute("BEGIN IMMEDIATE")  # the only lock for writing that there is
+    try:
+        assert served.client.get(f"/enter?link={link}").status_code == 200
+        for path in ("/", "/study/k", "/study/k/work", "/study/k/log", f"{API}/k", f"{API}/k/tile"):
+            assert served.client.get(path).status_code == 200, path
+    finally:
+        writer.rollback()
+        writer.close()
 
 
 def test_files_are_uploaded_and_an_odd_answer_is_asked_back(served):
