@@ -151,6 +151,8 @@ def one(method, seed: int, large: bool) -> dict:
         found = play(method.load()(**params), oracle)
         return {"asked": oracle.asked, **numbers(found)}
     if method.room == "passive":
+        if "rng" in inspect.signature(method.load()).parameters:
+            params.setdefault("rng", 3)
         return numbers(method.load()(make(seed), **params))
     learner, said = method.load()(**params), []
     trials = (
