@@ -77,7 +77,8 @@ def agreements(
     low, high = low[met], high[met]
     _, at, pair = np.unique(worker[low] * W + worker[high], return_index=True, return_inverse=True)
     shared = np.bincount(pair.ravel(), minlength=len(at)).astype(np.float64)
-    agreed = np.bincount(pair.ravel(), label[low] == label[high], len(at))
+    same = (label[low] == label[high]).astype(np.float64)
+    agreed = np.bincount(pair.ravel(), same, len(at))
     turn = np.argsort(at, kind="stable")
     at = at[turn]
     return worker[low[at]], worker[high[at]], shared[turn], agreed[turn]

@@ -95,7 +95,7 @@ class Majority(Learner):
 
     def _share(self, i: Indices, j: Indices) -> Array:
         at = np.flatnonzero(self.awake)
-        signs = np.stack([self.experts[k].predict_many(i, j) for k in at], axis=-1)
+        signs = np.stack([self.experts[k].predict_many(i, j) for k in at.tolist()], axis=-1)
         return self._votes(signs, np.broadcast_to(self.losses[at], signs.shape))
 
     def predict(self, i: int, j: int) -> int:
@@ -148,7 +148,8 @@ class Majority(Learner):
         """Tell which experts are dear and far behind the best that is awake."""
         best = self.losses[self.awake].min()
         far = self.losses - best > HOPELESS * np.sqrt(self.losses + best)
-        return far & np.array([e.burden > HEAVY for e in self.experts])
+        dear = np.array([e.burden > HEAVY for e in self.experts])
+        return np.asarray(far & dear)
 
     @property
     def best(self) -> Learner:
