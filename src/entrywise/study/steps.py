@@ -358,7 +358,7 @@ class Steps:
         return Step(
             batch,
             fresh=fresh,
-            repeat=_repeats(record, batch, fresh, record.asked + before),
+            repeat=_repeats(record, batch, fresh, record.asked + before, set(earlier)),
             bill=run.bill[fresh],
             wants=sorted(again),
             left=record.left,
