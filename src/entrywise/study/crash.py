@@ -30,7 +30,7 @@ from entrywise.study.schema import facts, questions
 from entrywise.study.study import Study
 from entrywise.study.subjects import PLANS, Subject, Truth, nystrom
 from entrywise.study.work import work
-from entrywise.types import Array
+from entrywise.types import Array, Indices
 
 _LOADED = ("entrywise.study.crash", "numba", "scipy.linalg", "scipy.sparse.linalg")
 _PATIENCE = 120.0  # seconds without a strike and without an answer: nobody comes any further
@@ -94,7 +94,7 @@ class _Desk:
             time.sleep(self.pause * self.chance.random())
         return leased, state
 
-    def submit(self, batch: Batch) -> Iterator[tuple[Array, Array]]:
+    def submit(self, batch: Batch) -> Iterator[tuple[Indices, Array]]:
         """Measure the questions that were not told yet, in two pieces."""
         at = np.flatnonzero((self.leased.modes == batch.mode) & self.left)
         values = self.truth.values(self.leased)[at]
