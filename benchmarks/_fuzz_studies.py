@@ -79,7 +79,7 @@ def tell_files(rng: np.random.Generator, folder: Path) -> Outcome:
 
 
 def tell_file(
-    rng: np.random.Generator, folder: Path, asked: list[Any]
+    rng: np.random.Generator, folder: Path, asked: list[Any], study: str = "fuzz"
 ) -> tuple[Path, dict[str, float], str | None, bool]:
     """Write answers; return (path, what is told by id, what is no number if one is not, whether it is damaged)."""
     some = rng.permutation(len(asked))[: int(rng.integers(1, len(asked) + 1))]
@@ -101,7 +101,7 @@ def tell_file(
             value = ""
         if value != "":
             want[q.id] = math.nan if isinstance(value, str) else value
-        cells = {"id": q.id, "row": q.row, "col": q.col, "value": value, "study": "fuzz"}
+        cells = {"id": q.id, "row": q.row, "col": q.col, "value": value, "study": study}
         cells |= {"worker": "ann", "price": 1.5, "note": "a note"}
         lines.append([cells[name] for name in columns])
     if not want:
@@ -244,7 +244,8 @@ def changed_lines(rng: np.random.Generator, text: str) -> str:
 def changed_json(rng: np.random.Generator, text: str) -> str:
     """Return a description of a study with one word that is another."""
     found = json.loads(text)
-    where = found["study"] if rng.random() < 0.95 else found
+    inner = found.get("study")
+    where = inner if rng.random() < 0.95 and isinstance(inner, dict) and inner else found
     key = sorted(where)[int(rng.integers(len(where)))]
     if rng.random() < 0.1:
         del where[key]
@@ -318,23 +319,28 @@ def board(rng: np.random.Generator, folder: Path) -> Path:
 
 def study_create(rng: np.random.Generator, folder: Path) -> list[str]:
     """Names, prices and known entries from files, some of them damaged."""
+    for old in (*folder.glob("models.csv*"), *folder.glob("tasks.csv*"), *folder.glob("made.db*")):
+        old.unlink()
     lists = (("models.csv", "model", LABELS[:6]), ("tasks.csv", "task", ["t1", "t2", "t3", "=1"]))
     for name, head, labels in lists:
         lines: list[list[Any]] = [[head, "price"], *([label, 1.5] for label in labels)]
         _, data = dialect(rng, replace(table(rng), decimals=1), lines)
         if data[:2] == b"\x1f\x8b":
             name += ".gz"
-        hurt = rng.random() < 0.3
+        hurt = rng.random() < 0.15
         (folder / name).write_bytes(damage(rng, data) if hurt else data)
     files = [str(next(folder.glob(f"{name}*"))) for name in ("models.csv", "tasks.csv")]
     known = folder / "history.csv"
     text = "model,task,score\n" + "".join(f'"{pick(rng, LABELS[:3])}",t{k},{k}\n' for k in (1, 2))
     known.write_bytes(damage(rng, text.encode()) if rng.random() < 0.3 else text.encode())
     base = folder / "made.db"
-    for old in folder.glob("made.db*"):
-        old.unlink()
     words = ["study", "create", str(base), "x", "--plan", "most-informative", "--rows", files[0]]
-    words += ["--cols", files[1], "--budget", pick(rng, ["5", "12.5", "0", "-1", "inf", "x"])]
+    words += [
+        "--cols",
+        files[1],
+        "--budget",
+        pick(rng, ["5", "12.5", "30", "9", "8", "7", "0", "-1", "inf", "x"]),
+    ]
     if rng.random() < 0.4:
         words += ["--known", str(known)]
     if rng.random() < 0.5:
@@ -342,9 +348,6 @@ def study_create(rng: np.random.Generator, folder: Path) -> list[str]:
             "--price",
             pick(rng, ["rows:price", "cols:price", "entry=2", files[0], "x", "rows:y"]),
         ]
-    for extra in folder.glob("*.csv.gz"):
-        if str(extra) not in files:
-            extra.unlink()
     return words
 
 
@@ -357,7 +360,7 @@ def study_tell(rng: np.random.Generator, folder: Path) -> list[str]:
         asked = study.ask(6, "ann")
     except EntrywiseError:
         asked = []
-    path, *_ = tell_file(rng, folder, asked or told_study(True)[1])
+    path, *_ = tell_file(rng, folder, asked or told_study(True)[1], "board")
     return ["study", "tell", str(base), "board", str(path)]
 
 

@@ -54,6 +54,8 @@ from _fuzzing import (
     tried,
     truth,
 )
+from entrywise.exceptions import EntrywiseError
+from entrywise.study import Study
 
 SHOWN = 20  # harms printed in full
 
@@ -123,7 +125,9 @@ def workbooks(rng: np.random.Generator, folder: Path) -> Outcome:
     from entrywise.tables import write_table
 
     made = table(rng)
-    made.X[[0, -1], 0] = 2.0  # a sheet starts with its first cell and ends with its last
+    made.X[[0, -1, 0], [0, 0, -1]] = (
+        2.0  # a sheet starts with its first cell and ends with its last
+    )
     lines, headed = records(rng, made)
     path = folder / "t.xlsx"
     write_table(path, lines[0], lines[1:])
@@ -446,7 +450,10 @@ def leaderboard(rng: np.random.Generator, folder: Path) -> list[str]:
     tasks.write_bytes(damage(rng, text.encode()) if rng.random() < 0.5 else text.encode())
     base = folder / "board.db"
     if rng.random() < 0.7 and base.exists():
-        return ["leaderboard", "report", str(base)]
+        with contextlib.suppress(EntrywiseError):
+            board = Study.open(str(base), "leaderboard")
+            board.tell([(q.id, float(rng.normal())) for q in board.ask(3)])
+        return ["leaderboard", "report", str(base), "--format", str(rng.choice(["csv", "table"]))]
     for old in folder.glob("board.db*"):
         old.unlink()
     files = ["--rows", str(folder / "models.csv"), "--cols", str(tasks)]

@@ -535,6 +535,21 @@ def test_extreme_values_are_completed_as_ordinary_ones(method, power):
     assert extreme.report["unit"] == pytest.approx(4.0**power * A.max(), rel=3)
 
 
+@pytest.mark.parametrize("method", ["soft-impute", "alternating-least-squares"])
+@pytest.mark.parametrize("power", [-50, -10, 10, 50])
+def test_a_method_does_not_depend_on_the_unit_of_the_values(method, power):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 20))
+    X = np.where(rng.random(A.shape) < 0.6, A + 0.1 * rng.standard_normal(A.shape), np.nan)
+    extra = {} if method == "soft-impute" else {"rank": 2}
+    plain, other = (complete(Y, method, **extra) for Y in (X, X * 4.0**power))
+    np.testing.assert_allclose(
+        other.to_dense() * 4.0**-power, plain.to_dense(), rtol=1e-6, atol=1e-6
+    )
+    ends = [np.array(f.interval(3, np.arange(20), 0.8)) for f in (plain, other)]
+    np.testing.assert_allclose(ends[1] * 4.0**-power, ends[0], rtol=1e-5, atol=1e-6)
+
+
 def test_what_cannot_be_scaled_or_held_in_memory_is_refused():
     seen = Observations.from_triplets([0, 1], [0, 1], [1e120, 2e120], (2, 2))
     with pytest.raises(DataError, match="penalty does not follow; change the unit"):

@@ -168,6 +168,19 @@ def test_numeric_ids_are_labels_not_values(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("885,887\n0.50,0.25\n1.05,NA\n", ("885", "887")),
+        ("885\n0.50\n1.05\n", ("885",)),
+        ("thing;885;12\nx;0,5;0,2\ny;1,0;\n", ("885", "12")),
+        (",2019,2020\nx,0.5,0.2\ny,1.0,\n", ("2019", "2020")),
+    ],
+)
+def test_whole_numbers_over_decimals_with_their_zeros_written_out_are_names(tmp_path, text, names):
+    assert ew.read(write(tmp_path, "a.csv", text)).col_labels == names
+
+
+@pytest.mark.parametrize(
     ("text", "options"),
     [
         ("12,0.5,\n13,,0.7\n", ("--labels first", "--labels none")),
@@ -178,6 +191,10 @@ def test_numeric_ids_are_labels_not_values(tmp_path):
         ("name,age,score\nann,31,1.5\nbob,27,2.5\n", ("--layout long", "--layout wide")),
         ("1,1,5\n1,2,3\n2,1,4\n", ("--layout long", "--layout wide")),
         ("1,1,5,881\n1,2,3,882\n2,1,4,883\n", ("--layout long", "--layout wide")),
+        ("a,b,c\nNA,3975,4.0\nNA,9272,-5.6\n", ("--layout long", "--layout wide")),
+        ("a,b,c,time\nNA,3975,4.0,8\nNA,9272,-5.6,9\n", ("--layout long", "--layout wide")),
+        ("885,887\n0.5,0.25\n1.5,2.25\n", ("--header yes", "--header no")),
+        ("885,887\n0.5,0.25\n1.0,2.25\n", ("--header yes", "--header no")),
     ],
 )
 def test_two_readings_are_refused_with_both_options(tmp_path, text, options):

@@ -32,6 +32,7 @@ FILES = {
     "empty.csv": "",
     "head.csv": "row,col,value\n",
     "arena.csv": "model_a,model_b,winner\na,b,model_a\na,b,nobody\n",
+    "games.csv": "winner,loser\na,b\nb,a\n",
     "ties.csv": "winner,loser\na,b\ntie,c\n",
     "history.csv": "model,task,score\nm9,t0,1\nm0,t1,2\n",
     "short.csv": "model,price\nm0,1\n",
@@ -54,6 +55,7 @@ FILES = {
     "n-out.csv": "row,col,value\n9,9,1\n",
     "n-digits.csv": "row,col,value\n1_0,0,1\n",
     "done.csv": "id,value\n0.0,1.5\n",
+    "broken.py": "1 / 0\n",
     "notes.db": "Dear diary, nothing happened today. " * 9,
     "not.zip": "hello",
 }

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import sqlite3
+import sys
+import types
 import zipfile
 
 import numpy as np
@@ -16,6 +18,8 @@ import study_plans
 from databases import fill
 from entrywise.exceptions import DataError, EntrywiseError, ParameterError, StoreError
 from entrywise.gallery import random_psd
+from entrywise.queries import Batch, plan
+from entrywise.results import LowRank
 from entrywise.study import Store, Study, database
 from entrywise.study.archive import _digest
 from entrywise.study.database import OURS, masked
@@ -244,6 +248,50 @@ def test_a_password_is_never_shown_in_any_form(url):
     assert "hunter2" not in str(caught.value)
 
 
+def test_what_a_leaderboard_says_to_type_next_has_no_password(monkeypatch, tmp_path, capsys):
+    from entrywise.cli.app import main
+
+    url = "postgresql://me:hunter2@127.0.0.1:1/x"
+    made = types.SimpleNamespace(name="leaderboard")
+    monkeypatch.setattr(Study, "create", lambda *_, **__: made)
+    for axis in ("rows", "cols"):
+        (tmp_path / f"{axis}.csv").write_text("name\na\nb\n")
+    files = ["--rows", str(tmp_path / "rows.csv"), "--cols", str(tmp_path / "cols.csv")]
+    monkeypatch.setattr(
+        sys, "argv", ["entrywise", "leaderboard", "create", url, *files, "--budget", "4"]
+    )
+    main()
+    said = capsys.readouterr().err
+    assert "study ask postgresql://me:***@127.0.0.1:1/x leaderboard" in said
+
+
+def test_no_study_export_or_log_holds_the_address_of_its_database(desk, tmp_path):
+    study = Study.create(desk.url, desk.prefix + "secret", plan="adaptive-nystrom", params={"n": 3})
+    study.tell([(q.id, 1.0) for q in study.ask()])
+    study.export(tmp_path / "x.zip")
+    with zipfile.ZipFile(tmp_path / "x.zip") as file:
+        kept = b"".join(file.read(name) for name in file.namelist()).decode()
+    kept += repr(list(study.log())) + repr(study.status())
+    assert desk.url not in kept
+    assert str(tmp_path) not in kept
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://me:hunter2@host:8642",
+        "https://host:8642/?token=hunter2",
+        "https://host:port",
+        "https://",
+        "https://[::1",
+    ],
+)
+def test_the_address_of_a_service_holds_no_secret_and_is_one(url):
+    with pytest.raises(ParameterError, match=r"such as https://host:8642") as caught:
+        Study.open(url, "x", token="ew_x")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_a_bad_port_is_one_sentence():
     with pytest.raises(StoreError, match=r"such as postgresql://user@host:5432/name"):
         Store("postgresql://me@host:port/x")
@@ -362,3 +410,25 @@ def test_archives_that_lie_are_refused(lab, tmp_path):
         else:
             assert "must be a study exported by entrywise" in words
             assert "\n" not in words
+
+
+@plan()
+def more_of_it(shape, *, rng=None):
+    """Ask for an entry once, or three times where the first answer was large."""
+    first = yield Batch.entries([0], [0])
+    times = 1 if first[0] < 5 else 3
+    found = yield Batch.entries([1] * times, [0] * times)
+    return LowRank(np.full((2, 1), found.mean()), np.ones((1, 1)))
+
+
+def test_after_a_correction_a_question_on_the_bench_may_be_asked_several_times(desk):
+    made = {"plan": "own:more", "plans": {"own:more": more_of_it}, "params": {"shape": [2, 1]}}
+    study = Study.create(desk.url, desk.prefix + "more", seed=1, **made)
+    study.tell([(q.id, 1.0) for q in study.ask()])
+    (out,) = study.ask()
+    study.amend("0.0", 7.0)
+    more = study.ask()
+    assert len(more) == 2
+    study.tell([(out.id, 1.0), *((q.id, 4.0) for q in more)])
+    assert study.finished
+    assert study.result().entry(1, 0) == pytest.approx(3.0)

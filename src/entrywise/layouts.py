@@ -178,6 +178,8 @@ def _three(
 ) -> tuple[int, int, int] | None:
     """Return (0, 1, 2) where three columns without usual names are two keys and a number."""
     a, b, value = columns
+    if a.kind == "empty" and _may_be_keys(columns, lines):
+        raise _both(a.name, b.name)
     if not _is_key(a):
         return None
     if b.kind == "text" and _is_key(b):  # no wide table has text beside its labels
@@ -196,12 +198,14 @@ def _three(
 def _may_be_keys(columns: Sequence[ColumnFacts], lines: int) -> bool:
     """Return whether the first two columns may name entries: no gap anywhere, as a wide table would have, and repeats."""
     a, b = columns[:2]
-    named = _is_key(b) or b.kind == "empty"  # a column called NA looks empty
-    if not (_is_key(a) and named) or any(column.gaps for column in columns if column is not b):
+    empty = [column for column in (a, b) if column.kind == "empty"]  # a line called NA looks so
+    named = all(_is_key(column) for column in (a, b) if column not in empty)
+    full = not any(column.gaps for column in columns if column not in empty)
+    if len(empty) == 2 or not (named and full):
         return False
     if _is_series([column.name for column in columns[1:]], a.name) or is_label_name(a.name):
         return False
-    if a.kind == "text":
+    if a.kind in ("text", "empty"):
         return len(columns) < 5
     return a.distinct < lines or (len(columns) == 3 and b.distinct < lines)
 

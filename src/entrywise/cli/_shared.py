@@ -51,6 +51,13 @@ def _visible(character: str) -> str:
 LONGEST_WORD = 30  # longer words of a table may be broken
 
 
+def named(database: str) -> str:
+    """Return how a database is called in a message: a path as it is, a URL without a password."""
+    from entrywise.study.database import masked
+
+    return masked(database) if "://" in database else database
+
+
 def say(*words: object, style: str | None = None) -> None:
     """Print words for a person, on stderr; nothing in them is markup."""
     from rich.console import Console
@@ -206,13 +213,13 @@ def run_command(call: Callable[[], T]) -> T:
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         say(
             f"Error: {error.filename}: {(error.strerror or 'cannot be opened').lower()}; "
-            "give the path of another",
+            "name one that can be read",
             style="red",
         )
         raise SystemExit(1) from None
     except UnicodeDecodeError as error:
         say(
-            f"Error: the file must be UTF-8 text, byte {error.start} is not; convert it",
+            f"Error: the file must be UTF-8 text, byte {error.start} is not; save it as UTF-8",
             style="red",
         )
         raise SystemExit(1) from None

@@ -161,8 +161,7 @@ def _together(by_row: Any, by_col: Any, rule: str | None) -> list[list[float]] |
         return [list(by_col)]
     if rule not in RULES:
         raise ParameterError(
-            "rows and columns both have prices; say with --price-rule whether an entry costs their "
-            "product or their sum"
+            "rows and columns both have prices; say what an entry costs: --price-rule product, or --price-rule sum"
         )
     if rule == "product":
         return [[a * b for b in by_col] for a in by_row]

@@ -99,8 +99,11 @@ def function_at(name: str) -> Callable[..., Any]:
     here_first()
     try:
         found = getattr(importlib.import_module(module), function) if colon else None
-    except (ImportError, AttributeError) as error:
-        raise ParameterError(f"an oracle is module:function, got {name!r}: {error}") from None
+    except Exception as error:  # the module is somebody's own
+        why = str(error).partition("\n")[0] or type(error).__name__
+        raise ParameterError(
+            f"an oracle is module:function, in this folder or installed, got {name!r}: {why}"
+        ) from None
     if not callable(found):
         raise ParameterError(f"an oracle is module:function that can be called, got {name!r}")
     return found  # type: ignore[no-any-return]

@@ -52,7 +52,7 @@ def watched(study: Any, oracle: Callable[..., Any], **how: Any) -> Work:
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.fields[words]}"),
+        TextColumn("{task.fields[words]}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),

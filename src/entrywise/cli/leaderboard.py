@@ -10,7 +10,7 @@ import typer
 
 from entrywise.cli._judged import named_file, report_judged
 from entrywise.cli._options import Where
-from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
+from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, named, say
 from entrywise.cli.study import count
 
 leaderboard = typer.Typer(
@@ -151,7 +151,7 @@ def create(
     free = hint(price, rows, cols)
     if free is not None:
         say(free)
-    say(f"next: entrywise study ask {database} {study.name} > todo.csv")
+    say(f"next: entrywise study ask {named(database)} {study.name} > todo.csv")
 
 
 @leaderboard.command()
@@ -179,7 +179,7 @@ def add(
     features = new_features(study, {"row": rows}, {})
     study.extend(rows=fresh, budget=budget, prices=quotes, **features)
     say(f"{count(len(fresh), 'row')} added with {budget:g} to spend")
-    say(f"next: entrywise study ask {database} {name} > todo.csv")
+    say(f"next: entrywise study ask {named(database)} {name} > todo.csv")
 
 
 @leaderboard.command()
@@ -368,6 +368,7 @@ def _instruments(
     """Return the prices of instruments, or refuse them."""
     from entrywise.exceptions import ParameterError
     from entrywise.queries import Prices
+    from entrywise.tables import number
 
     if not words and target is None:
         return None
@@ -380,12 +381,12 @@ def _instruments(
     found: dict[str, float] = {}
     for word in words:
         name, _, cost = word.rpartition(":")
-        try:
-            found[name] = float(cost)
-        except ValueError:
+        amount = number(cost)
+        if amount is None:
             raise ParameterError(
                 f"--instrument must be name:price, such as judge:0.02, got {word!r}"
-            ) from None
+            )
+        found[name] = amount
         if not name.isidentifier():
             raise ParameterError(f"an instrument must be one word, got {name!r} in {word!r}")
     if target not in found:
@@ -513,15 +514,15 @@ def _labels(labels: Any, count: int) -> list[str]:
 
 def _shares(text: str) -> tuple[float, ...]:
     from entrywise.exceptions import ParameterError
+    from entrywise.tables import number
 
     found = []
     for word in text.split(","):
         percent = word.strip().endswith("%")
-        try:
-            number = float(word.strip().removesuffix("%"))
-        except ValueError:
-            raise ParameterError(f"budgets must be shares such as 5%,10%, got {word!r}") from None
-        found.append(number / 100 if percent else number)
+        share = number(word.strip().removesuffix("%"))
+        if share is None:
+            raise ParameterError(f"budgets must be shares such as 5%,10%, got {word!r}")
+        found.append(share / 100 if percent else share)
     return tuple(found)
 
 

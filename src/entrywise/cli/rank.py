@@ -118,12 +118,14 @@ def _count(times: float) -> int | float:
 
 def spread_of(prior: str) -> float | str | None:
     """Return what --prior says: auto, none, or a number."""
+    from entrywise.tables import number
+
     if prior in ("auto", "none"):
         return "auto" if prior == "auto" else None
-    try:
-        return float(prior)
-    except ValueError:
-        raise ParameterError(f"--prior must be auto, none or a number, got {prior!r}") from None
+    spread = number(prior)
+    if spread is None:
+        raise ParameterError(f"--prior must be auto, none or a number, got {prior!r}")
+    return spread
 
 
 def ends_of(found: Ranking, level: float) -> tuple[Array, Array]:

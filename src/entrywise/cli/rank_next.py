@@ -32,14 +32,15 @@ def rank_next(
     Example: entrywise rank next games.csv --limit 20 --goal 5
     """
     from entrywise.apply.ranking import next_pairs, rank
-    from entrywise.tables import read_comparisons
+    from entrywise.tables import read_comparisons, whole
 
-    if goal != "all" and not goal.isdigit():
+    best = whole(goal)
+    if goal != "all" and best is None:
         raise ParameterError(f"--goal must be all or a number of items, got {goal!r}")
     seen = read_comparisons(file, winner, loser)
     try:
         found = rank(seen.winners, seen.losers, tied=seen.tied)
-        told = next_pairs(found, limit, goal="all" if goal == "all" else int(goal))
+        told = next_pairs(found, limit, goal="all" if best is None else best)
     except DataError as error:
         raise type(error)(f"{file}: {error}") from None
     columns = (told.first.tolist(), told.second.tolist(), told.chance.tolist(), told.gain.tolist())

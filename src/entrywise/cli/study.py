@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from entrywise.cli._options import Where
-from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.cli._shared import Format, FormatOption, emit, named, say
 from entrywise.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -259,16 +259,9 @@ def worries(database: str, now: dict[str, Any]) -> None:
         say(
             f"{odd['id']} ({odd['row']}, {odd['col']}) = {odd['value']:g} is far from the {odd['expected']:.3g} +- "
             f"{odd['deviation']:.2g} that was expected; if it is a slip: "
-            f"entrywise study amend {masked(database)} {now['name']} {odd['id']} VALUE",
+            f"entrywise study amend {named(database)} {now['name']} {odd['id']} VALUE",
             style="yellow",
         )
-
-
-def masked(database: str) -> str:
-    """Return how a database is called, without a password."""
-    from entrywise.study.database import masked as hidden
-
-    return hidden(database) if "://" in database else database
 
 
 @study.command()

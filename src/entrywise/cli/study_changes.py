@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from entrywise.cli._options import Where
-from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.cli._shared import Format, FormatOption, emit, named, say
 from entrywise.cli.study import (
     Allow,
     ColFeatures,
@@ -118,12 +118,14 @@ def extend(
     """
     from entrywise.cli._study_files import labels_of, new_features
     from entrywise.cli._study_prices import longer
+    from entrywise.tables import whole
 
     found = opened(database, name, allow_plan)
     more: dict[str, Any] = {}
     for axis, given in (("rows", rows), ("cols", cols)):
         if given is not None:
-            more[axis] = int(given) if given.isascii() and given.isdigit() else labels_of(given)
+            count = whole(given)
+            more[axis] = labels_of(given) if count is None else count
     files = {
         axis[:-1]: given
         for axis, given in (("rows", rows), ("cols", cols))
@@ -328,7 +330,7 @@ def backup(
     from entrywise.study import Store
 
     Store(database, must_exist=True).database.backup(file)
-    say(f"all studies of {database} are in {file}")
+    say(f"all studies of {named(database)} are in {file}")
 
 
 @study.command(rich_help_panel=SAFE)

@@ -13,6 +13,7 @@ from typing import Any
 from entrywise.exceptions import DataError
 from entrywise.formats.cells import Annotations
 from entrywise.formats.source import FileFormat, Source, Wanted, chosen
+from entrywise.tables import whole
 
 ITEM = "item"  # the field of a task's data that names our item
 CONTROL, OBJECT = "label", "item"  # names of the tags in the labelling interface
@@ -89,10 +90,11 @@ def task_of(item: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 def annotation_of(worker: str, label: str) -> dict[str, Any]:
     """Return an annotation with one choice; Label Studio knows people by number or by e-mail address."""
-    is_number = worker.isascii() and worker.isdecimal() and str(int(worker)) == worker
+    number = whole(worker)
+    is_number = str(number) == worker
     part = {"from_name": CONTROL, "to_name": OBJECT, "type": "choices"}
     return {
-        "completed_by": int(worker) if is_number else {"email": worker},
+        "completed_by": number if is_number else {"email": worker},
         "result": [{**part, "value": {"choices": [label]}}],
     }
 

@@ -36,6 +36,19 @@ def unit_of(*numbers: ArrayLike) -> float:
     return math.ldexp(0.5, math.frexp(size)[1])
 
 
+def near(size: float, span: float = 1.0) -> float:
+    """Return the power of four next to a size, which changes no digit, nor does its root; 1 within a factor `span` of 1.
+
+    Examples
+    --------
+    >>> near(0.0), near(1.9), near(100.0), near(100.0, 1e3)
+    (1.0, 1.0, 64.0, 1.0)
+    """
+    if size == 0.0 or 1.0 / span <= size <= span:
+        return 1.0
+    return 4.0 ** round(math.log(size, 4))
+
+
 def in_unit(X: Array, unit: float) -> Array:
     """Return X divided by a unit; X itself, with its layout in memory, where that is 1."""
     return X if unit == 1.0 else X / unit

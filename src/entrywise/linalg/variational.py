@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -497,7 +498,7 @@ def thread_count() -> int:
     else:
         cores = os.cpu_count() or 1
     given = os.environ.get("NUMBA_NUM_THREADS", "")
-    return max(1, min(cores, int(given) if given.isdigit() else cores))
+    return max(1, min(cores, int(given) if re.fullmatch("[0-9]{1,9}", given) else cores))
 
 
 def _chunks(pointer: Indices) -> list[int]:

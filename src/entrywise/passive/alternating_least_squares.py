@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg.units import near
 from entrywise.linalg.variational import Side, residuals_of, solve_side
 from entrywise.observations import Observations
 from entrywise.passive._choose import best_penalty, check_limits
@@ -42,7 +43,9 @@ def alternating_least_squares(
     rank : int
         Components besides the biases, 1..min(m, n).
     penalty : float, optional
-        :math:`\lambda` above 0, in squared units of the values; None: the best of eight on a held-out tenth.
+        :math:`\lambda` above 0. It weighs biases and factors alike, which have different units, so it depends on that of
+        the values. None: the best of eight on a held-out tenth, with values divided by the power of four next to their
+        spread, which the report calls ``unit`` and its numbers are in.
     biases : bool
         False leaves out :math:`\mu, b, c`.
     start : LowRank, optional
@@ -70,6 +73,20 @@ def alternating_least_squares(
     """
     _check(observations, rank, penalty, start, tol, max_sweeps)
     draws = generator(rng)
+    if penalty is None:
+        unit = near(float(np.std(observations.values)))
+        if unit != 1.0:
+            begin = None if start is None else start.scaled(1.0 / unit)
+            found = alternating_least_squares(
+                observations.scaled(1.0 / unit),
+                rank,
+                biases=biases,
+                start=begin,
+                rng=rng,
+                tol=tol,
+                max_sweeps=max_sweeps,
+            )
+            return replace(found, report={**found.report, "unit": unit}).scaled(unit)
     report = {}
     if penalty is None:
         spread = float(np.var(observations.values)) or 1.0

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg.units import near
 from entrywise.observations import Observations
 from entrywise.passive._choose import best_penalty, check_limits
 from entrywise.passive.low_rank import low_rank
@@ -196,7 +197,7 @@ def _fit(
     target = seen.values - biases.entries(seen.rows, seen.cols)
     known = _Residuals(seen, target)
     lam = penalty / known.heaviest
-    U, d, V = _start(seen.shape, most, start, rng)  # 1
+    U, d, V = _start(seen.shape, most, start, near(float(target.std())), rng)  # 1
     done = 0
     while done < max_sweeps:  # 4
         done += 1
@@ -241,13 +242,13 @@ def _fit(
 
 
 def _start(
-    shape: tuple[int, int], most: int, start: LowRank | None, rng: np.random.Generator
+    shape: tuple[int, int], most: int, start: LowRank | None, size: float, rng: np.random.Generator
 ) -> tuple[Array, Array, Array]:
-    """Return U (m, most), d and V (n, most): random directions, the first ones those of `start`."""
+    """Return U (m, most), d and V (n, most): random directions as long as `size`, the first ones those of `start`."""
     m, n = shape
     U = np.linalg.qr(rng.standard_normal((m, most)))[0]
     V = np.zeros((n, most))
-    d = np.ones(most)
+    d = np.full(most, size)
     if start is None or not start.rank:
         return U, d, V
     k = start.rank
@@ -256,7 +257,7 @@ def _start(
     U, T = np.linalg.qr(U)
     U = U * np.where(np.diag(T) < 0, -1.0, 1.0)  # the signs must go with V's
     V[:, :k] = start.right / np.maximum(right, SMALLEST)
-    d[:k] = np.maximum(left**2, 1e-12)
+    d[:k] = np.maximum(left**2, 1e-12 * size)
     return U, d, V
 
 

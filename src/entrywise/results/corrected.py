@@ -111,6 +111,16 @@ class Corrected(LowRank):
             seen_variance=self.seen_variance[order],
         )
 
+    def scaled(self, unit: float) -> Corrected:
+        """Return the matrix times `unit`; see :meth:`LowRank.scaled`."""
+        found = self.plain().scaled(unit)
+        return Corrected(
+            **{f.name: getattr(found, f.name) for f in fields(found)},
+            seen=self.seen,
+            shift=self.shift * unit,
+            seen_variance=self.seen_variance * unit**2,
+        )
+
     def __matmul__(self, x: ArrayLike) -> Array:
         found = np.array(super().__matmul__(x))
         i, j = np.divmod(self.seen, self.shape[1])

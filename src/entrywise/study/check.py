@@ -14,7 +14,7 @@ from entrywise.study.schema import facts, pending, questions
 from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
 
-_study = sa.bindparam("study")
+_study: sa.BindParameter[int] = sa.bindparam("study")
 _CHARGED = sa.select(facts.c.charged).where(facts.c.study == _study, facts.c.charged != 0)
 _WAITING = sa.select(pending.c.price, pending.c.leased_until).where(pending.c.study == _study)
 _COUNT = sa.select(sa.func.count()).where(questions.c.study == _study)

@@ -14,7 +14,7 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,13 @@ import sqlalchemy as sa
 
 from entrywise.checks.plans import same_result
 from entrywise.exceptions import EntrywiseError
+from entrywise.queries import Batch
 from entrywise.study.records import Leased, Record, Told
 from entrywise.study.schema import ANSWERED, facts, questions
 from entrywise.study.study import Study
 from entrywise.study.subjects import PLANS, Subject, Truth, nystrom
+from entrywise.study.work import work
+from entrywise.types import Array, Indices
 
 _LOADED = ("entrywise.study.crash", "numba", "scipy.linalg", "scipy.sparse.linalg")
 _PATIENCE = 120.0  # seconds without a strike and without an answer: nobody comes any further
@@ -37,14 +40,15 @@ _PATIENCE = 120.0  # seconds without a strike and without an answer: nobody come
 class Outcome:
     """What a disturbed study came to.
 
-    ``strikes`` counts all of them, ``kills`` those of workers. ``lost`` answers were acknowledged and are not there,
-    ``doubled`` entries were bought more than once, ``gave_up`` workers ended with an error. ``identical`` says whether
-    the result is that of an undisturbed run, or of a replay elsewhere where the order of answers matters, bit for
-    bit; ``over`` is money beyond the budget.
+    ``strikes`` counts all of them, ``kills`` those of workers, ``raised`` the exceptions of oracles.
+    ``lost`` answers were acknowledged and are not there, ``doubled`` entries were bought more than once, ``gave_up``
+    workers ended with an error. ``identical`` says whether the result is that of an undisturbed run, or of a replay
+    elsewhere where the order of answers matters, bit for bit; ``over`` is money beyond the budget.
     """
 
     strikes: int
     kills: int
+    raised: int
     acknowledged: int
     lost: int
     doubled: int
@@ -64,6 +68,69 @@ class Outcome:
         return not harm and self.identical and fair and self.over <= 0.0
 
 
+class OracleDown(RuntimeError):
+    """What an oracle of these studies raises now and then."""
+
+
+class _Desk:
+    """A study and its oracle in one: what is acknowledged is noted, and so is what the oracle raised.
+
+    It goes through :func:`~entrywise.study.work.work`, as everybody's oracle does. Answers come in two pieces, and the
+    oracle raises before either with the chance `raises`: then some of the questions were told, and others go back.
+    """
+
+    def __init__(
+        self, study: Study, truth: Truth, notes: Any, chance: random.Random, pause: float, raises: float
+    ) -> None:  # fmt: skip
+        self.study, self.truth, self.notes, self.chance = study, truth, notes, chance
+        self.pause, self.raises = pause, raises
+        self.labels, self.release = study.labels, study.release
+
+    def take(self, limit: Any, worker: str, lease: float, wanted: Any) -> tuple[Any, str]:
+        """Hand out one to six questions."""
+        leased, state = self.study.take(self.chance.randint(1, 6), worker, lease, wanted)
+        if leased is not None:
+            self.leased, self.left = leased, np.ones(len(leased), bool)
+            time.sleep(self.pause * self.chance.random())
+        return leased, state
+
+    def submit(self, batch: Batch) -> Iterator[tuple[Indices, Array]]:
+        """Measure the questions that were not told yet, in two pieces."""
+        at = np.flatnonzero((self.leased.modes == batch.mode) & self.left)
+        values = self.truth.values(self.leased)[at]
+        for piece in np.array_split(np.arange(len(at)), 2):
+            if self.chance.random() < self.raises:
+                self.notes.write("raised\n")
+                raise OracleDown("the instrument is down")
+            if len(piece):
+                yield piece, values[piece]
+
+    def __call__(self, batch: Batch) -> Array:
+        raise NotImplementedError  # submit is asked instead
+
+    def put(self, told: Told, worker: str) -> int:
+        """Tell answers, and note them where the study says that it has them."""
+        try:
+            new = self.study.put(told, worker)
+        except EntrywiseError as error:
+            if " kept, but " in str(
+                error
+            ):  # the plan does not believe a wrong answer, soon corrected
+                self._note(told)
+            raise
+        self._note(told)
+        return new
+
+    def _note(self, told: Told) -> None:
+        columns = (told.batch, told.position, told.value)
+        keys = set()
+        for batch, position, value in zip(*(c.tolist() for c in columns), strict=True):
+            self.notes.write(f"{batch} {position} {value!r}\n")
+            keys.add((batch, position))
+        places = zip(self.leased.batches.tolist(), self.leased.positions.tolist(), strict=True)
+        self.left &= np.array([key not in keys for key in places])
+
+
 def work_and_note(
     url: str,
     name: str,
@@ -77,27 +144,17 @@ def work_and_note(
     """Ask, measure and tell until the study is finished; note what was acknowledged."""
     chance = random.Random(seed)
     study = Study.open(url, name, plans=PLANS)
-    study.release(worker)  # what we held before we were killed
+    study.release(f"{worker}-0")  # what we held before we were killed
     with open(path, "a", buffering=1) as notes:
+        desk: Any = _Desk(study, truth, notes, chance, pause, raises)
         while not study.finished:
             try:
-                leased = study.lease(chance.randint(1, 6), worker, 2.0)
+                work(
+                    desk, desk, workers=1, worker=worker, chunk=1, lease=2.0,
+                    retries=chance.randint(0, 1), backoff=0.01, give_up=1_000,
+                )  # fmt: skip
             except EntrywiseError:  # a wrong answer is about to be corrected
                 time.sleep(0.05)
-                continue
-            if leased is None:
-                time.sleep(0.01)
-                continue
-            time.sleep(pause * chance.random())
-            if chance.random() < raises:  # the oracle raised: no answer, the questions go back
-                study.release(worker)
-                continue
-            told = _measured(truth, leased)
-            with contextlib.suppress(EntrywiseError):
-                study.put(told, worker)
-            columns = (told.batch, told.position, told.value)
-            for batch, position, value in zip(*(c.tolist() for c in columns), strict=True):
-                notes.write(f"{batch} {position} {value!r}\n")
 
 
 def _measured(truth: Truth, leased: Leased) -> Told:
@@ -149,13 +206,14 @@ def torture(
                 crew.replace_dead(study)
         finally:
             crew.end()
-        acknowledged = crew.noted()
+        acknowledged, raised = crew.noted()
     return _outcome(
         study,
         subject,
         acknowledged,
         strikes=done,
         kills=killed,
+        raised=raised,
         gave_up=crew.gave_up,
         seconds=time.monotonic() - start,
     )
@@ -208,11 +266,12 @@ class _Crew:
                 process.kill()
                 process.join()
 
-    def noted(self) -> list[tuple[int, int, float]]:
-        """Return what was acknowledged; the last line of a killed worker may be torn."""
+    def noted(self) -> tuple[list[tuple[int, int, float]], int]:
+        """Return what was acknowledged, and how often an oracle raised; the last line of a killed worker may be torn."""
         lines = [x for path in self._folder.iterdir() for x in path.read_text().splitlines()]
         whole = [line.split() for line in lines if len(line.split()) == 3]
-        return [(int(batch), int(position), float(value)) for batch, position, value in whole]
+        answers = [(int(batch), int(position), float(value)) for batch, position, value in whole]
+        return answers, lines.count("raised")
 
 
 def _correct(study: Study, subject: Subject, chance: random.Random) -> bool:

@@ -62,7 +62,7 @@ def imported(name: str) -> Callable[..., Plan]:
     module, _, function = name.partition(":")
     try:
         found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # the module is somebody's own
         raise ParameterError(
             f"a plan is a method's name or module:function, got {name!r}: {error}"
         ) from None
@@ -136,7 +136,11 @@ def unique(names: Sequence[str], axis: str) -> list[str]:
         twice = next((name for k, name in enumerate(found) if name in found[:k]), None)
         raise ParameterError(
             f"labels of {axis}s must be unique, and there must be one; "
-            + ("none was given" if twice is None else f"{twice!r} is there twice, leave one out")
+            + (
+                "none was given"
+                if twice is None
+                else f"{twice!r} would be there twice, leave one out"
+            )
         )
     return found
 

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from entrywise import exceptions
 from entrywise.exceptions import EntrywiseError, ParameterError, StoreError, TellError
@@ -34,7 +35,7 @@ class RemoteStudy:
     """
 
     def __init__(self, url: str, name: str, token: str | None = None) -> None:
-        parts = urlsplit(url)
+        parts = _parts(url)
         if parts.scheme == "http" and parts.hostname not in LOCAL and token:
             raise ParameterError(f"a token goes over https alone, got {parts.scheme}://; use https")
         if not token:
@@ -71,7 +72,7 @@ class RemoteStudy:
             except urllib.error.HTTPError as error:
                 if error.code < 500 or time.monotonic() > deadline:
                     raise _mistake(error) from None
-            except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+            except (OSError, http.client.HTTPException) as error:  # away, or cut off on the way
                 if time.monotonic() > deadline:
                     raise StoreError(f"{self.url} does not answer: {error}; try again") from None
             time.sleep(0.5)
@@ -218,6 +219,21 @@ class RemoteStudy:
             size = lines if isinstance(lines, int) else len(lines)
             body[f"{axis}_features"] = keep_features(given, labels, size, axis)
         self._json("/extend", body)
+
+
+def _parts(url: str) -> SplitResult:
+    """Return the parts of a service's address, or refuse it; what may be a secret in it is not shown."""
+    try:
+        parts = urlsplit(url)
+        found = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port may be no number
+        found = False
+    if not found or parts.username is not None or parts.query or parts.fragment:
+        raise ParameterError(
+            "a service's address is such as https://host:8642, with neither a password nor a question in it; give the "
+            "token as token="
+        )
+    return parts
 
 
 def _plain(value: Any) -> Any:

@@ -308,7 +308,7 @@ class Steps:
         return Step(
             batch,
             fresh=fresh,
-            repeat=repeats(record, batch, fresh, record.asked + before),
+            repeat=repeats(record, batch, fresh, record.asked + before, set(earlier)),
             bill=run.bill[fresh],
             wants=sorted(again),
             left=record.left,

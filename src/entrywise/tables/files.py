@@ -66,7 +66,7 @@ def text_of(path: str | os.PathLike[str]) -> str:
         return data.decode(coding)
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{name}: must be UTF-8 text, byte {error.start} is not; convert it"
+            f"{name}: must be UTF-8 text, byte {error.start} is not; save it as UTF-8"
         ) from None
 
 

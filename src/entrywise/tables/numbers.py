@@ -71,6 +71,11 @@ def numbers(cells: Sequence[str], comma: bool = False) -> tuple[Array, int | Non
     return found, cells.index(bad)
 
 
+def is_number_with_comma(text: str) -> bool:
+    """Return whether a text is a number in which a comma stands for a point, or parts thousands."""
+    return "," in text and _EITHER.fullmatch(text) is not None
+
+
 def decimal_comma(columns: Sequence[Sequence[str]]) -> bool | None:
     """Return whether numbers are written with a decimal comma; None where that is not clear.
 

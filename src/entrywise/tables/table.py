@@ -17,7 +17,14 @@ import numpy as np
 from entrywise.exceptions import DataError
 from entrywise.layouts import Kind, is_label_name, plain_name
 from entrywise.tables import files
-from entrywise.tables.numbers import decimal_comma, is_gap, numbers, whole
+from entrywise.tables.numbers import (
+    decimal_comma,
+    is_gap,
+    is_number_with_comma,
+    number,
+    numbers,
+    whole,
+)
 from entrywise.types import Array
 
 SEPARATORS = ",\t;|"
@@ -25,6 +32,7 @@ LOOK = 200  # records by which the separator is chosen
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 Header = Literal["auto", "yes", "no", "named"]
 _ZEROS = re.compile(r"0[0-9]+")  # 007 is a name
+_DECIMALS = re.compile(r"[+-]?[0-9]*[.,]([0-9]+)")
 _PLAIN = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")  # a whole number as people write one
 
 
@@ -204,8 +212,16 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 def _comma(path: str, columns: Sequence[Sequence[str]]) -> bool:
     found = decimal_comma(columns)
     if found is None:
+        cells = [text for column in columns for text in column]
+        such = next(text for text in cells if is_number_with_comma(text))
+        pointed = next((text for text in cells if "." in text and number(text) is not None), None)
+        also = (
+            "which may be decimals or part thousands"
+            if pointed is None
+            else f"and points, {pointed!r}"
+        )
         raise DataError(
-            f"{path}: its numbers have commas which may be decimals or part thousands; write them with a point"
+            f"{path}: its numbers have commas, such as {such!r}, {also}; write decimals with a point and nothing else"
         )
     return found
 
@@ -323,7 +339,7 @@ def _has_header(
     if text_over_numbers and not numbers_at:
         return True
     if numbers_at:
-        return _mixed_is_header(path, first, numbers_at, text_over_numbers)
+        return _mixed_is_header(path, first, body, numbers_at, text_over_numbers)
     if any(below[k] and blank[k] for k in range(1, len(first))):
         raise _unclear(path)
     return not _again(records)
@@ -363,6 +379,8 @@ def _numbers_are_names(path: str, first: Sequence[str], body: Sequence[Sequence[
         return False
     if corner and run:
         return True
+    if _by_another_hand(cells, [record[corner:] for record in body]):
+        return True
     if run or corner or _few_or_even(places) or not _like_body(first, body):
         raise _unclear(path)
     return False
@@ -381,6 +399,20 @@ def _may_be_names(cells: Sequence[str]) -> bool:
     return is_whole and len(set(cells)) == len(cells)
 
 
+def _by_another_hand(cells: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Return whether different whole numbers stand over numbers of so many decimals each, zeros at the end written out.
+
+    Who writes 3.00 would have written values of the first line so too: it holds names.
+    """
+    if not _may_be_names(cells):
+        return False
+    below = [cell for record in body for cell in record if not is_gap(cell)]
+    decimals = [_DECIMALS.fullmatch(cell) for cell in below]
+    if not all(decimals) or len({len(found[1]) for found in decimals if found}) != 1:
+        return False
+    return any(cell.endswith("0") for cell in below)
+
+
 def _like_body(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Return whether whole numbers of a first line may be values as those below: whole, and in their range."""
     below = [cell for record in body for cell in record if not is_gap(cell)]
@@ -393,13 +425,19 @@ def _like_body(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
 
 
 def _mixed_is_header(
-    path: str, first: Sequence[str], numbers_at: Sequence[int], text_over_numbers: bool
+    path: str,
+    first: Sequence[str],
+    body: Sequence[Sequence[str]],
+    numbers_at: Sequence[int],
+    text_over_numbers: bool,
 ) -> bool:
     """Return whether a first line of text and numbers names columns: only numbers after a usual name do."""
     cells = [first[k] for k in numbers_at]
     names = _may_be_names(cells)
     after_corner = list(numbers_at) == list(range(1, len(first)))
     if after_corner and is_label_name(first[0]) and names:
+        return True
+    if names and _by_another_hand(cells, [[record[k] for k in numbers_at] for record in body]):
         return True
     if text_over_numbers or (after_corner and names):
         raise _unclear(path)

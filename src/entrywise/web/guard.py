@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from entrywise.study import Store, tokens
 from entrywise.study.tokens import Token
+from entrywise.tables import whole
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 COOKIE = "entrywise"
@@ -95,7 +96,8 @@ class Gate:
         if bare not in self.hosts:
             return {"message": f"this service is not called {bare!r}; see --allow-host"}, 421
         size = headers.get("content-length", "0")
-        if not size.isdigit() or int(size) > self.largest:
+        count = whole(size)
+        if count is None or count > self.largest:
             return {"message": f"a body has at most {self.largest} bytes; send less at once"}, 413
         return None
 

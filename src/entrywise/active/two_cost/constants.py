@@ -95,6 +95,7 @@ JOINT_LIMIT = 6e9  # operations of the joint posterior, some seconds; rows and c
 MOST_WIDENING = (
     100.0  # factor by which calibration widens a column's covariance at most; first version
 )
+NO_CARE = 1e3  # sizes of answers, up or down from one, whose joint posterior needs no other unit
 FEW_SEEN = (
     8  # entries below which their spread, and so every error, is anybody's guess; development
 )

@@ -24,6 +24,7 @@ from entrywise.active.two_cost.constants import (
     MOST_COMPONENTS,
     MOST_WIDENING,
     NEGLIGIBLE,
+    NO_CARE,
     SPARE_COMPONENTS,
     SUSPECT,
     THINNED,
@@ -37,6 +38,7 @@ from entrywise.active.two_cost.ranks import estimate_rank
 from entrywise.active.two_cost.risk import Problem
 from entrywise.linalg.jointcov import joint_cost, joint_variance
 from entrywise.linalg.ridge import ridge_lines
+from entrywise.linalg.units import near, out_of_unit
 from entrywise.observations import Observations
 from entrywise.passive.iterative_svd import soft_filled
 from entrywise.passive.low_rank import low_rank
@@ -217,8 +219,17 @@ def calibrated(found: LowRank, seen: Observations) -> LowRank:
 
 
 def _joint(found: LowRank, posterior: Posterior, seen: Observations) -> Array:
-    """Return the variance of every entry under the joint posterior of rows and columns."""
+    """Return the variance of every entry under the joint posterior of rows and columns.
+
+    Biases have the unit of the answers and components its root, and both stand in one system: far from one, that is
+    solved in another unit.
+    """
+    unit = near(float(np.abs(seen.values).max(initial=0.0)), NO_CARE)
     W = np.zeros(found.shape)
-    W[seen.rows, seen.cols] = 1.0 / (seen.noise_array() ** 2 + found.lack_variance)
-    priors = posterior.rows.prior_cov, posterior.cols.prior_cov
-    return joint_variance(found.left, found.right, W, *priors)
+    W[seen.rows, seen.cols] = unit**2 / (seen.noise_array() ** 2 + found.lack_variance)
+    U, V = found.left, found.right
+    if unit != 1.0:
+        posterior = posterior.scaled(1.0 / unit)
+        U, V = U / math.sqrt(unit), V / math.sqrt(unit)
+    variance = joint_variance(U, V, W, posterior.rows.prior_cov, posterior.cols.prior_cov)
+    return out_of_unit(variance, unit**2)

@@ -168,6 +168,9 @@ def _check(setting: TwoCost, rank: int | None, signal: float) -> dict[str, float
     if not (math.isfinite(signal) and signal > 0):
         raise ParameterError(f"signal of a forecast must be finite and above 0, got {signal}")
     check_ordinary(signal, "signal of a forecast", "count the answers in another unit")
+    for mode, sd in (("column", setting.column_noise), ("entry", setting.entry_noise)):
+        if sd:
+            check_ordinary(sd, f"noise of {mode}", "count the answers in another unit, or say 0")
     full = min(setting.m, setting.n)
     if rank is not None and not 1 <= rank <= full:
         raise ParameterError(f"rank of a forecast must be in 1..{full}, got {rank}")

@@ -9,8 +9,8 @@ import numpy as np
 from entrywise.active.two_cost.constants import TINY
 from entrywise.active.two_cost.setting import TwoCost, filled
 from entrywise.exceptions import AnswerError
-from entrywise.linalg.units import LARGEST, SMALLEST
-from entrywise.observations import Observations
+from entrywise.linalg.units import LARGEST, SMALLEST, in_unit, unit_of
+from entrywise.observations import SQUARED, Observations
 from entrywise.queries import Batch, History
 from entrywise.types import Array, Indices
 
@@ -27,9 +27,14 @@ def _values_by_instrument() -> dict[str, list[Array]]:
 
 @dataclass
 class Holdings:
-    """What a plan with two instruments has bought so far; an entry may have been bought several times."""
+    """What a plan with two instruments has bought so far; an entry may have been bought several times.
+
+    Values, and the noises of the setting, are in a ``unit`` (a power of two, nearly always 1): that of the noises that were
+    told, or of the first answers where these are none (None until they came).
+    """
 
     setting: TwoCost
+    unit: float | None = None
     rows: dict[str, list[Indices]] = field(default_factory=_by_instrument)
     cols: dict[str, list[Indices]] = field(default_factory=_by_instrument)
     values: dict[str, list[Array]] = field(default_factory=_values_by_instrument)
@@ -63,25 +68,35 @@ class Holdings:
             self.take(Batch.whole_columns([j], self.setting.m), answers)
 
     def _ordinary(self, rows: Indices, cols: Indices, values: Array) -> Array:
-        """Return the answers, or refuse those whose variance would leave floating point.
+        """Return the answers in the unit, or refuse those whose variance would leave floating point.
 
-        Beside a noise that was given, answers below 1e-100 are nothing.
+        Beside a noise that was given, answers below 1e-100 units are nothing.
         """
         sizes = np.abs(values)
         worst = int(sizes.argmax()) if len(sizes) else 0
         largest = float(sizes.max(initial=0.0))
-        if largest > LARGEST:
-            raise AnswerError(
-                f"answers of noisy_cur must be at most 1e100 in size, entry ({rows[worst]}, {cols[worst]}) is "
-                f"{values[worst]:g}; correct it, or count in another unit"
-            )
-        if largest >= SMALLEST or largest == 0.0:
+        if largest == 0.0:
             return values
+        if self.unit is None and largest >= SQUARED[0]:
+            self.unit = unit_of(values)
+        unit = self.unit or 1.0
+        if largest > SQUARED[1] or largest / unit > LARGEST:
+            most = min(SQUARED[1], LARGEST * unit)
+            raise AnswerError(
+                f"answers of noisy_cur must be at most {most:.3g} in size beside the noise and the first ones, entry "
+                f"({rows[worst]}, {cols[worst]}) is {values[worst]:g}; correct it, or count in another unit"
+            )
+        if largest / unit >= SMALLEST:
+            return in_unit(values, unit)
         if self.setting.column_noise or self.setting.entry_noise:
             return np.zeros_like(values)
+        least, beside, mend = SQUARED[0], "", "count in another unit"
+        if self.unit is not None:
+            least, beside = SMALLEST * unit, " beside those before"
+            mend = "correct the larger ones, or count in another unit"
         raise AnswerError(
-            f"answers of noisy_cur must be 0 or reach 1e-100 in size, the largest of {len(values)} is {largest:g}; "
-            "count in another unit"
+            f"answers of noisy_cur must be 0 or reach {least:.3g} in size{beside}, the largest of {len(values)} is "
+            f"{largest:g}; {mend}"
         )
 
     def latest(self, mode: str) -> tuple[Indices, Indices, Array]:

@@ -19,8 +19,15 @@ from entrywise.active.two_cost.exact import exact
 from entrywise.active.two_cost.fit import fit
 from entrywise.active.two_cost.holdings import Holdings
 from entrywise.active.two_cost.risk import Problem, problem_before, problem_from_columns
-from entrywise.active.two_cost.setting import Noise, TwoCost, affordable, read_two_cost
+from entrywise.active.two_cost.setting import (
+    Noise,
+    TwoCost,
+    affordable,
+    check_ordinary,
+    read_two_cost,
+)
 from entrywise.exceptions import Exhausted, ParameterError
+from entrywise.linalg.units import unit_of
 from entrywise.queries import Asking, History, Prices, plan
 from entrywise.results import Certificate, LowRank
 from entrywise.types import Seed, generator
@@ -80,8 +87,9 @@ def noisy_cur(
     precise entries are scattered instead of whole rows, the noise of both instruments enters, and variance
     that no low-rank matrix explains is estimated and allowed for. The paper's own algorithm is :func:`literal_noisy_cur`.
 
-    Variances are squares: answers, noises, prices and the budget must lie between 1e-100 and 1e100 in size, or be 0 where
-    that makes sense; others are refused. Beside a noise that was given, answers below 1e-100 count as 0.
+    Variances are squares: answers and noises must lie between 1e-150 and 1e150 in size, prices and the budget between 1e-100
+    and 1e100, or be 0 where that makes sense; others are refused. Beyond 1e-100..1e100 answers are fitted in a unit, a power
+    of two. Beside a noise that was given, answers below 1e-100 of its unit count as 0, and those above 1e100 are refused.
 
     References
     ----------
@@ -103,7 +111,8 @@ def noisy_cur(
     setting = read_two_cost(shape, prices, noise, budget)
     _check_counts(setting, columns, rank)
     draws = generator(rng)
-    held = Holdings(setting, money=float(budget))
+    held = _nothing_yet(setting)
+    setting = held.setting
     problem = problem_before(setting, rank)
     exact_ones = setting.column_noise == 0.0 and setting.entry_noise == 0.0
     if history is not None and not exact_ones:  # exact answers are found again in memory
@@ -112,7 +121,7 @@ def noisy_cur(
         if exact_ones and columns is None:
             solved = yield from exact(held, rank, draws)
             if solved is not None:
-                return solved
+                return _out_of_unit(solved, held)
             if held.columns:
                 problem = problem_from_columns(problem, held.table())
         else:
@@ -123,6 +132,17 @@ def noisy_cur(
     except Exhausted:
         status = "exhausted"
     return _result(held, problem, rank, status)
+
+
+def _nothing_yet(setting: TwoCost) -> Holdings:
+    """Return empty holdings in the unit of the noises that were told; without any, the first answers give it."""
+    told = [sd for sd in (setting.column_noise, setting.entry_noise) if sd]
+    if not told:
+        return Holdings(setting, money=setting.budget)
+    unit = unit_of(told)
+    for sd in told:
+        check_ordinary(sd / unit, "noise beside the larger noise", "say 0 for the smaller")
+    return Holdings(setting.in_unit(unit), unit, money=setting.budget)
 
 
 def _check_counts(setting: TwoCost, columns: int | None, rank: int | None) -> None:
@@ -140,7 +160,7 @@ def _check_counts(setting: TwoCost, columns: int | None, rank: int | None) -> No
 
 def _result(held: Holdings, problem: Problem, rank: int | None, status: str) -> LowRank:
     """Return the fit with what was bought, what was expected and what the posterior says of it."""
-    found, setting = fit(held, problem, rank), held.setting
+    found, setting, unit = fit(held, problem, rank), held.setting, held.unit or 1.0
     d, cells = len(held.columns), len(held.seen("entry")[2])
     expected = problem.risk(d, cells * problem.entry_price)
     report: dict[str, Any] = {
@@ -151,14 +171,20 @@ def _result(held: Holdings, problem: Problem, rank: int | None, status: str) -> 
         "estimator": "bayes",
         "column_noise": _known(held, "column", setting.column_noise, problem.column_variance),
         "entry_noise": _known(held, "entry", setting.entry_noise, problem.entry_variance),
-        "lack_of_fit": math.sqrt(found.lack_variance),
-        "expected_error": math.sqrt(expected),
+        "lack_of_fit": unit * math.sqrt(found.lack_variance),
+        "expected_error": unit * math.sqrt(expected),
     }
     certificates: tuple[Certificate, ...] = ()
     if found.has_variance and cells + d * setting.m >= FEW_SEEN:
-        report["posterior_error"] = _posterior_error(found)
+        report["posterior_error"] = unit * _posterior_error(found)
         certificates = (_certificate(report["posterior_error"]),)
-    return replace(found, status=status, report=report, certificates=certificates)
+    found = replace(found, status=status, report=report, certificates=certificates)
+    return _out_of_unit(found, held)
+
+
+def _out_of_unit(found: LowRank, held: Holdings) -> LowRank:
+    """Return what was found in the unit of the answers."""
+    return found if held.unit in (None, 1.0) else found.scaled(held.unit)
 
 
 def _certificate(value: float) -> Certificate:
@@ -172,7 +198,9 @@ def _certificate(value: float) -> Certificate:
 
 def _known(held: Holdings, mode: str, told: float | None, variance: float) -> float | None:
     """Return an instrument's noise as it was told or measured; None where it was only assumed."""
-    return math.sqrt(variance) if told is not None or held.repeats(mode)[1] else None
+    if told is None and not held.repeats(mode)[1]:
+        return None
+    return (held.unit or 1.0) * math.sqrt(variance)
 
 
 def _posterior_error(found: LowRank) -> float:

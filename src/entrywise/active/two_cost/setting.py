@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from entrywise.active.two_cost.constants import CELL, CENT, PRICE_POINTS
 from entrywise.exceptions import AnswerError, ParameterError
 from entrywise.linalg.units import ordinary
+from entrywise.observations import SQUARED
 from entrywise.queries import Prices
 from entrywise.types import Array, Indices
 
@@ -47,6 +48,14 @@ class TwoCost:
     def entry_prices(self, rows: Indices, cols: Indices) -> Array:
         """Price of each entry, shape (len(rows),)."""
         return self.prices.of("entry", rows, cols)
+
+    def in_unit(self, unit: float) -> TwoCost:
+        """Return the setting with noises divided by a unit."""
+        if unit == 1.0:
+            return self
+        noises = (self.column_noise, self.entry_noise)
+        column, entry = (None if sd is None else sd / unit for sd in noises)
+        return replace(self, column_noise=column, entry_noise=entry)
 
     def mean_prices(self) -> tuple[float, float]:
         """Return the mean price of a column and of an entry."""
@@ -172,8 +181,12 @@ def _deviation(sd: float | None, mode: str) -> float | None:
         raise ParameterError(
             f"noise of {mode} is a standard deviation, finite and not below 0, got {sd!r}"
         )
-    if sd > 0:
-        check_ordinary(sd, f"noise of {mode}", "count the answers in another unit, or say 0")
+    low, high = SQUARED
+    if sd > 0 and not low <= sd <= high:
+        raise ParameterError(
+            f"noise of {mode} must be between {low:g} and {high:g}, since variances are squares, got {sd:g}; count the "
+            "answers in another unit, or say 0"
+        )
     return float(sd)
 
 

@@ -89,7 +89,7 @@ def _translated(
     missing = next((label for label in given if label not in code), None)
     if missing is not None:
         raise ParameterError(
-            f"known entries name the {axis} {missing!r}, which the study does not have; "
+            f"known entries (--known) name the {axis} {missing!r}, which the study does not have; "
             f"leave it out, or add it to --{axis}s"
         )
     return np.array([code[label] for label in given], np.int64)[lines]
