@@ -78,7 +78,7 @@ def agreements(
     _, at, pair = np.unique(worker[low] * W + worker[high], return_index=True, return_inverse=True)
     shared = np.bincount(pair.ravel(), minlength=len(at)).astype(np.float64)
     same = (label[low] == label[high]).astype(np.float64)
-    agreed = np.bincount(pair.ravel(), same, len(at))
+    agreed = np.asarray(np.bincount(pair.ravel(), same, len(at)), np.float64)
     turn = np.argsort(at, kind="stable")
     at = at[turn]
     return worker[low[at]], worker[high[at]], shared[turn], agreed[turn]

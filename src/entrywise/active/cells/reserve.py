@@ -134,7 +134,7 @@ def _prices(state: Purchase) -> tuple[Array, Array]:
         counts.append(free.sum(axis=axis, keepdims=True).ravel())
     every, of_each = np.concatenate(found), np.concatenate(counts)
     price, place = np.unique(every, return_inverse=True)
-    total = np.bincount(place.ravel(), of_each.astype(np.float64), len(price))
+    total = np.asarray(np.bincount(place.ravel(), of_each, len(price)), np.float64)
     return price[total > 0], total[total > 0]
 
 
