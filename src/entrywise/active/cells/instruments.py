@@ -60,7 +60,9 @@ class Worth:
             f"rho {self.rho:.2f} +- {self.error:.2f} beyond rows and columns, on {self.pairs} pairs"
         )
         if self.price is not None:
-            told += f"; at {self.price:.3g} of the dear price it would have to exceed {self.needed:.2f}"
+            told += (
+                f"; at {self.price:.3g} of the dear price it would have to exceed {self.needed:.2f}"
+            )
         if self.further is None:
             return told
         return f"{told}: {self.further or 'none'} bought beyond the pilot"
