@@ -160,4 +160,6 @@ def _group_words(board: Any) -> list[str]:
 
 
 def _with_interval(value: float, low: float, high: float) -> str:
+    if not low <= value <= high:
+        return "unknown (too few columns that both were asked)"
     return f"{value:.3g} ({low:.3g} to {high:.3g})"

@@ -198,6 +198,13 @@ def fit_with_judges(dear: Observations, judges: tuple[Judge, ...], **options: An
     return JudgeFit(dear, judges, weights, errors, slopes, plain, fit, options)
 
 
+def without_judges(fit: JudgeFit) -> JudgeFit:
+    """Return the plain fit of the same dear answers, as one with no judges."""
+    none = np.zeros((0, len(PARTS)))
+    slopes = np.zeros(fit.shape[0])
+    return replace(fit, judges=(), weights=none, errors=none, slopes=slopes, low_rank=fit.plain)
+
+
 def components(fit: LowRank) -> Components:
     """Return the variances that a fit has learned; the interaction counts with the cell."""
     posterior = fit.posterior

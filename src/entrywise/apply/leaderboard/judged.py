@@ -18,6 +18,7 @@ from entrywise.apply.leaderboard.judge_fit import (
     JudgeFit,
     components,
     fit_with_judges,
+    without_judges,
 )
 from entrywise.apply.leaderboard.order import Promise, order, unpaired
 from entrywise.apply.leaderboard.scores import (
@@ -26,7 +27,6 @@ from entrywise.apply.leaderboard.scores import (
     completed_means,
     equal_chances,
     possible,
-    scores,
     student,
 )
 from entrywise.exceptions import DataError, ParameterError
@@ -43,8 +43,8 @@ Estimate = Literal["fit", "doubly robust"]
 class Judged(Scores):
     """Scores of a dear instrument with the help of judges, and what the judges are worth.
 
-    ``alone`` are the scores without judges; ``worth`` and ``bias`` have one line a judge; ``fit`` is the fit behind the
-    scores. ``row_labels`` name the rows where the tables do.
+    ``alone`` are the scores without judges, with intervals of the same kind; ``worth`` and ``bias`` have one line a
+    judge; ``fit`` is the fit behind the scores. ``row_labels`` name the rows where the tables do.
     """
 
     alone: Scores
@@ -134,7 +134,7 @@ def judged(
     if estimate not in ("fit", "doubly robust"):
         raise ParameterError(f"estimate must be fit or doubly robust, got {estimate!r}")
     bought, tables, labels = _board(dear, judge)
-    seen, there = bought.observations(), bought.there
+    seen = bought.observations()
     if not len(seen):
         raise DataError("judged needs dear answers, got none; measure some cells of every row")
     if groups is not None and len(groups) != bought.shape[1]:
@@ -142,7 +142,32 @@ def judged(
     judges = tuple(Judge.of(table) for table in tables.values())
     options = {"row_features": row_features, "col_features": col_features}
     fit = fit_with_judges(seen, judges, **options)
-    alone = scores(fit.plain, bought, level, bounds=bounds, promise=promise, rng=rng)
+    with_judges, residual = _scored(fit, bought, level, bounds, promise, estimate, rng)
+    alone = with_judges
+    if fit.trusted:
+        alone, _ = _scored(without_judges(fit), bought, level, bounds, promise, estimate, rng)
+    given = {f.name: getattr(with_judges, f.name) for f in fields(Scores)}
+    return Judged(
+        **given,
+        alone=alone,
+        worth=_worth(seen, tables, prices, target, bought.further),
+        bias={name: bias_of(fit, residual, table, level, groups) for name, table in tables.items()},
+        fit=fit,
+        row_labels=labels,
+    )
+
+
+def _scored(
+    fit: JudgeFit,
+    bought: Bought,
+    level: float,
+    bounds: tuple[float, float] | None,
+    promise: Promise,
+    estimate: Estimate,
+    rng: int,
+) -> tuple[Scores, Array]:
+    """Return the scores of a fit, and the left-out residuals of the dear cells."""
+    seen, there = fit.dear, bought.there
     residual, mean = _cross_fitted(fit, there, rng)
     deviation, freedom = equal_chances(seen.rows, residual, there.sum(axis=1))
     if estimate == "fit":
@@ -154,18 +179,21 @@ def judged(
     if bounds is not None:
         low, high = possible(seen, there, bounds, low, high)
     apart = unpaired(mean, deviation, freedom, rng)
-    given = {f.name: getattr(alone, f.name) for f in fields(Scores)}
-    given |= {"mean": mean, "low": low, "high": high, "deviation": deviation, "freedom": freedom}
-    given |= {"apart": apart, "told": order(apart, level, promise)}
-    given["how"] = "errors on dear cells left out by fifths, judges' features kept"
-    return Judged(
-        **given,
-        alone=alone,
-        worth=_worth(seen, tables, prices, target, bought.further),
-        bias={name: bias_of(fit, residual, table, level, groups) for name, table in tables.items()},
-        fit=fit,
-        row_labels=labels,
+    m = len(mean)
+    paid = np.where(bought.known, 0.0, bought.price)
+    found = Scores(
+        mean,
+        low,
+        high,
+        deviation,
+        freedom,
+        cells=np.bincount(seen.rows, minlength=m),
+        spent=np.asarray(np.bincount(bought.rows, paid, m), np.float64),
+        apart=apart,
+        told=order(apart, level, promise),
+        how="errors on dear cells left out by fifths, judges' features kept",
     )
+    return found, residual
 
 
 def _cross_fitted(fit: JudgeFit, there: Mask, rng: int) -> tuple[Array, Array]:
