@@ -371,7 +371,7 @@ def why(study: Study) -> str:
     now = study.status()
     if now["state"] != "open":
         return f"the study is {now['state']}"
-    held = f"{now['leased']} are out with {status.people(now['workers'])}"
+    held = status.out(now)
     return f"{held}, {now['free']} are free; no more fit what you can measure now"
 
 
