@@ -150,6 +150,11 @@ def test_prices_from_columns_and_small_files(sh, tmp_path):
     (tmp_path / "small.csv").write_text("task,price\n" + "".join(f"{t},3\n" for t in TASKS))
     board(sh, "small", 60, "--price", "small.csv")
     assert {r["price"] for r in sh.rows("ask", "small")} == {"3.0"}
+    (tmp_path / "new.csv").write_text("model,price\nm10,7\n")
+    sh("extend", "rows", "--rows", "new.csv", ok=False)
+    assert "there are prices of entry for 10 rows, and 11 rows with the new ones" in sh.said
+    sh("extend", "rows", "--rows", "new.csv", "--price", "rows:price", "--budget", 60)
+    assert {r["price"] for r in sh.rows("ask", "rows", "--row", "m10", "--limit", 1)} == {"7.0"}
     (tmp_path / "short.csv").write_text("task,price\nt0,3\n")
     words = ("--rows", "models.csv", "--cols", "tasks.csv", "--budget", 9)
     sh("create", "x", "--plan", "most-informative", *words, "--price", "short.csv", ok=False)
@@ -196,6 +201,15 @@ def test_a_judge_that_breaks_gives_its_questions_back(sh, tmp_path):
     assert "stopped after 3 failures in a row" in sh.said
     now = sh.status("board")
     assert (now["answered"], now["leased"], now["spent"]) == (0, 0, 0.0)
+    assert "none out" in now["sentence"]
+    import sys
+
+    (tmp_path / "mute.py").write_text("raise SystemExit(3)\n")
+    command = f"{sys.executable} mute.py {{row}} {{col}}"
+    sh("work", "board", "--command", command, "--timeout", 30, "--retries", 0, ok=False)
+    assert "ended with 3: no word; worker" in sh.said
+    assert "stopped after 3 failures in a row, and its questions were given back" in sh.said
+    assert sh.status("board")["leased"] == 0
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from entrywise.cli._study_results import function_at
-from entrywise.exceptions import OracleError, ParameterError, StoreError
+from entrywise.exceptions import OracleError, ParameterError
 from entrywise.study.work import Work, work
 
 _EVERY = 0.5  # seconds between looks at the database for the bar
@@ -71,15 +71,15 @@ def watched(study: Any, oracle: Callable[..., Any], **how: Any) -> Work:
 
         try:
             return work(study, oracle, progress=tick, **how)
-        except OracleError:
-            raise
         except Exception as error:
             if not getattr(error, "__notes__", None):
                 raise
-            # the oracle's own exception, after several in a row: a person is told in a sentence
-            words = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise StoreError(
-                f"the oracle raised {words}; {error.__notes__[-1]}, and its questions were given back"
+            # after several in a row: a person is told in a sentence
+            words = f"the oracle raised {type(error).__name__}: {error}".splitlines()[0]
+            if isinstance(error, OracleError):  # our own words
+                words = str(error)
+            raise OracleError(
+                f"{words}; {error.__notes__[-1]}, and its questions were given back"
             ) from error
 
 

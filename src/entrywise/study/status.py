@@ -159,9 +159,7 @@ def sentence(now: dict[str, Any]) -> str:
     else:
         words += f", {now['spent']:,.6g}{unit} spent"
     if now["open"]:
-        if now["leased"]:
-            words += f", {now['leased']} out with {people(now['workers'])}"
-        words += f", {now['free']} free to ask"
+        words += f", {out(now)}, {now['free']} free to ask"
     if now["expected_error"] is not None:
         words += f"; expected error {now['expected_error']:.3g}"
         if now["error_before"]:
@@ -177,6 +175,11 @@ def card(now: dict[str, Any]) -> str:
     wanted = ("state", "plan", "answered", "open", "leased", "spent", "budget", "expected_error")
     facts = {name.replace("_", " "): now[name] for name in (*wanted, "trouble") if now[name]}
     return fragments.card(now["name"], facts, fragments.paragraph(now["sentence"]))
+
+
+def out(now: dict[str, Any]) -> str:
+    """Return how many questions are out, and with whom."""
+    return f"{now['leased']} out with {people(now['workers'])}" if now["leased"] else "none out"
 
 
 def people(workers: list[dict[str, Any]]) -> str:

@@ -294,7 +294,7 @@ class Study:
         now = self.status()
         if now["state"] != "open":
             return f"the study is {now['state']}"
-        out = f"{now['leased']} are out with {status.people(now['workers'])}"
+        out = status.out(now)
         if filtered:
             return f"no more questions fit what you can measure now; {out}, {now['free']} others are free"
         if now["free"]:

@@ -44,9 +44,8 @@ def extend(
         params, labels = _grown(store, record, maker, rows, cols, features or {})
         quotes = record.prices if prices is None else quotes_of(prices)
         change = same(record, "extend", total=total, params=params, prices=quotes, labels=labels)
-        change = tried(record, change, maker)
         _refuse_short(change)
-        return change
+        return tried(record, change, maker)
 
     begin_epoch(store, name, edit)
 
@@ -127,15 +126,15 @@ def _longer_features(
 
 def _refuse_short(change: Change) -> None:
     """Refuse prices that do not reach the new lines."""
+    params = change.epoch.params
+    shape = params.get("shape", (params.get("n"),) * 2)
     for mode, quotes in (change.epoch.prices or {}).items():
         if not isinstance(quotes, list):
             continue
         grid = np.atleast_2d(np.asarray(quotes, np.float64))
-        for count, size, axis in zip(
-            grid.shape, (change.n_rows, change.n_cols), ("rows", "columns"), strict=True
-        ):
+        for count, size, axis in zip(grid.shape, shape, ("rows", "columns"), strict=True):
             if size is not None and count not in (1, size):
                 raise ParameterError(
                     f"there are prices of {mode} for {count} {axis}, and {size} {axis} with the new ones; "
-                    "give the prices of all of them"
+                    "give those of the new ones (--price rows:COLUMN, cols:COLUMN or a file)"
                 )
