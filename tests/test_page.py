@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -148,7 +149,10 @@ def send(page, entries, folder):
 def settle(page, address):
     """Open a study, again until all that it shows is the latest: a telling rests for five times what the last one took."""
     for _ in range(300):
-        page.goto(address)
+        with suppress(sync_api.Error):  # the page loads itself again meanwhile
+            page.goto(address)
+        if not page.locator("h1").count():
+            continue
         if not page.locator("#stale, #waiting").count():
             return
         time.sleep(1)
