@@ -18,6 +18,7 @@ import study_plans
 from databases import fill
 from entrywise.exceptions import DataError, EntrywiseError, ParameterError, StoreError
 from entrywise.gallery import random_psd
+from entrywise.observations import Observations
 from entrywise.queries import Batch, plan
 from entrywise.results import LowRank
 from entrywise.study import Store, Study, database
@@ -432,3 +433,20 @@ def test_after_a_correction_a_question_on_the_bench_may_be_asked_several_times(d
     study.tell([(out.id, 1.0), *((q.id, 4.0) for q in more)])
     assert study.finished
     assert study.result().entry(1, 0) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [("best-pair", {"n_items": 6}), ("stochastic-nystrom", {"n": 6, "rank": 2})],
+)
+def test_an_entry_measured_anyway_may_be_added_many_times(lab, tmp_path, method, params):
+    study = Study.create(lab, "pairs", plan=method, params=params, budget=200, seed=1)
+    seen = Observations.from_triplets([0, 1], [1, 2], [1.0, 0.0], (6, 6))
+    for _ in range(3):
+        assert study.add(seen) == 2
+        asked = study.ask(7, worker="ada")
+        study.tell([(question.id, 1.0) for question in asked])
+    assert sum(line["what"] == "known" for line in study.log()) == 6
+    study.export(str(tmp_path / "pairs.zip"))
+    again = Study.load(str(tmp_path / "second.db"), str(tmp_path / "pairs.zip"))
+    assert len(list(again.log())) == len(list(study.log()))

@@ -163,7 +163,9 @@ class Store:
         name = {"study": study, "batch": known.batch, "position": known.position}
         entry = {"row": t.rows, "col": t.cols, "mode": t.mode.tolist()}
         about = {
-            "repeat": np.arange(len(t)) if record.fresh else 0,
+            "repeat": -1 - self._given(connection, study) - np.arange(len(t))
+            if record.fresh
+            else 0,
             "unit": [None if k < 0 else k for k in t.unit.tolist()],
             "price": t.price,
             "arm": [arm or None for arm in t.arm.tolist()],
@@ -183,6 +185,12 @@ class Store:
             "seen": record.first_step,
         }
         self.database.insert(connection, facts, name | fact)
+
+    def _given(self, connection: Connection, study: int) -> int:
+        """Return how many entries were given so far; those of plans that repeat are numbered downwards from -1."""
+        q = questions.c
+        query = sa.select(sa.func.count()).where(q.study == study, q.repeat < 0)
+        return int(connection.execute(query).scalar_one())
 
     def record(self, name: str) -> Record:
         """Return the row of a study; refuse a name that is unknown."""
