@@ -193,6 +193,8 @@ def test_whole_numbers_over_decimals_with_their_zeros_written_out_are_names(tmp_
         ("1,1,5,881\n1,2,3,882\n2,1,4,883\n", ("--layout long", "--layout wide")),
         ("a,b,c\nNA,3975,4.0\nNA,9272,-5.6\n", ("--layout long", "--layout wide")),
         ("a,b,c,time\nNA,3975,4.0,8\nNA,9272,-5.6,9\n", ("--layout long", "--layout wide")),
+        ("NA,53.10,-190.64,5.00\n", ("--labels first", "--labels none")),
+        ("p,4838,4840\nNA,53.10,5.00\n", ("--labels first", "--labels none")),
         ("885,887\n0.5,0.25\n1.5,2.25\n", ("--header yes", "--header no")),
         ("885,887\n0.5,0.25\n1.0,2.25\n", ("--header yes", "--header no")),
     ],

@@ -108,6 +108,8 @@ def has_labels(columns: Sequence[ColumnFacts], lines: int, headed: bool) -> bool
         if first.mixed and not usual:
             raise _labels(first, "text and numbers")
         return True
+    if first.kind == "empty" and lines == 1:  # a row may be called NA
+        raise _labels(first, "one gap alone")
     unique = first.kind == "whole" and first.distinct == lines and not first.gaps
     if not unique:
         if usual:
