@@ -381,8 +381,7 @@ class Database:
     def columns(self, connection: Connection, query: sa.Select[Any]) -> list[tuple[Any, ...]]:
         """Return the rows of a query as plain tuples, without the cost of row objects."""
         with contextlib.closing(connection.execute(query)) as result:
-            found: list[tuple[Any, ...]] = result.cursor.fetchall()
-            return found
+            return list(result.cursor.fetchall())
 
     def within(
         self, column: sa.ColumnElement[Any], numbers: Sequence[int]
