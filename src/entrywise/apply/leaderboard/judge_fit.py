@@ -129,6 +129,11 @@ class JudgeFit:
         """Shape (m, n) of the board."""
         return self.dear.shape
 
+    @property
+    def trusted(self) -> bool:
+        """Whether anything that a judge says is used."""
+        return bool(np.any(self.weights != 0))
+
     def entries(self, rows: Any, cols: Any) -> Array:
         """Return the completed entries at (rows, cols), shapes broadcast."""
         i, j = np.broadcast_arrays(np.asarray(rows), np.asarray(cols))
