@@ -112,7 +112,7 @@ def test_a_warning_is_one_line_said_once(tmp_path):
         ({"rank": 61}, "rank of a forecast must be in 1..60"),
         ({"signal": 0.0}, "signal of a forecast"),
         ({"signal": 1e300}, "signal of a forecast must be between 1e-100 and 1e100"),
-        ({"noise": 1e300}, "noise of column must be between 1e-100 and 1e100"),
+        ({"noise": 1e300}, "noise of column must be between 1e-150 and 1e.150"),
         ({"prices": Prices(column=99)}, "must not cost more"),
         ({"budget": 0.0}, "budget of noisy_cur"),
     ],

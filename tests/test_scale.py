@@ -349,7 +349,9 @@ def test_an_oracle_on_dask_answers_all_when_a_worker_dies(client):
     from entrywise.oracles import ExecutorOracle
     from entrywise.queries import Batch
 
-    oracle = ExecutorOracle(slowly, client.get_executor(pure=False), timeout=60, retries=3, width=4)
+    oracle = ExecutorOracle(
+        slowly, client.get_executor(pure=False), timeout=60, retries=10, width=4
+    )
     threading.Timer(0.3, kill_one, [client]).start()
     answers = oracle(Batch.block(np.arange(8), np.arange(8)))
     np.testing.assert_array_equal(answers, [8 * i + j for i in range(8) for j in range(8)])

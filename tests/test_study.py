@@ -138,7 +138,7 @@ def test_labels_name_rows_and_both_axes_of_a_symmetric_plan(desk):
 def test_labels_and_sizes_must_agree(lab):
     with pytest.raises(ParameterError, match=r"2 labels .* size of 3"):
         Study.create(lab, "x", plan="adaptive-nystrom", params={"n": 3}, rows=["a", "b"])
-    with pytest.raises(ParameterError, match="'a' is there twice"):
+    with pytest.raises(ParameterError, match="'a' would be there twice"):
         Study.create(lab, "x", plan="adaptive-nystrom", rows=["a", "a"])
     assert Store(lab).records() == []
 

@@ -17,12 +17,21 @@ from _trust_votes import made_crowds
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("section", [nystrom, tables, truths, pairs, made_crowds])
+@pytest.mark.parametrize("section", [nystrom, tables, truths, pairs])
 def test_what_is_promised_holds_on_a_few_problems(section):
     claims = Claims(quick=True)
     section(claims)
     assert claims.rows
     assert not claims.failed
+
+
+@pytest.mark.slow
+def test_confidence_in_made_crowds_holds_but_where_the_manual_says_that_it_does_not():
+    claims = Claims(quick=True)
+    made_crowds(claims)
+    assert len(claims.rows) >= 20
+    beyond = ("20 % of items fool most workers", "without gold: independent")
+    assert [words for words in claims.failed if not any(x in words for x in beyond)] == []
 
 
 def test_a_figure_fails_when_it_is_more_than_two_standard_errors_outside():

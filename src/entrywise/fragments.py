@@ -68,7 +68,7 @@ def label(name: object) -> Html:
     return element("bdi", name)
 
 
-class Figure(str):
+class Written(str):
     """A number that is written already; it stands right in a table."""
 
     __slots__ = ()
@@ -89,7 +89,7 @@ def number(value: object) -> str:
     return str(value)
 
 
-def figures(*values: float) -> tuple[Figure, ...]:
+def figures(*values: float) -> tuple[Written, ...]:
     """Return a value and the ends of its interval with the digits that are known: two of the interval's width.
 
     >>> figures(1.87147, 1.39427, 2.34866), figures(1234.5, 1100.2, 1368.8)
@@ -97,11 +97,11 @@ def figures(*values: float) -> tuple[Figure, ...]:
     """
     width = max(values) - min(values)
     if not (width > 0 and math.isfinite(width)):
-        return tuple(Figure(number(value)) for value in values)
+        return tuple(Written(number(value)) for value in values)
     places = 1 - math.floor(math.log10(width))
     if places > 6:  # as many zeros are hard to read
-        return tuple(Figure(f"{value:.3g}") for value in values)
-    return tuple(Figure(f"{value:,.{max(places, 0)}f}") for value in values)
+        return tuple(Written(f"{value:.3g}") for value in values)
+    return tuple(Written(f"{value:,.{max(places, 0)}f}") for value in values)
 
 
 def table(
@@ -130,7 +130,7 @@ _NUMBER = 'class="number"'
 
 
 def _cell(value: object) -> Html:
-    if isinstance(value, Figure):
+    if isinstance(value, Written):
         return element("td", str(value), class_="number")
     if isinstance(value, bool):
         return element("td", "yes" if value else "no")

@@ -28,7 +28,7 @@ from entrywise.types import Array, Indices
 
 
 @dataclass(eq=False)
-class Side:
+class HalfGain:
     """The lines of one side: designs (k, q), and covariances and sums over open cells, packed, (k, p)."""
 
     X: Array
@@ -53,7 +53,7 @@ class JointGains:
     """
 
     def __init__(self, gains: Gains, axis: int) -> None:
-        rows, cols = Side(gains.U, gains.Cu, gains.M), Side(gains.V, gains.Cv, gains.N)
+        rows, cols = HalfGain(gains.U, gains.Cu, gains.M), HalfGain(gains.V, gains.Cv, gains.N)
         self.cross, self.line = (rows, cols) if axis else (cols, rows)
         q = gains.U.shape[1]
         a, b = np.triu_indices(q)

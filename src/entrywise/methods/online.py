@@ -109,7 +109,7 @@ METHODS = of_room(
     ),
     Method(
         name="refitted-low-rank",
-        home="online.refitted:RefittedLowRank",
+        home="online.refitted_low_rank:RefittedLowRank",
         paper="the low-rank completion of this library, fitted again as labels grow",
         guarantee="none: best of the experts of auto where labels are many and noisy",
         problem="binary_trials",

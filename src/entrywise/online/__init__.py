@@ -8,7 +8,7 @@ from entrywise.online.hazan import HazanKaleShalevShwartz
 from entrywise.online.kernel_perceptron import KernelPerceptron
 from entrywise.online.majority import Majority, auto
 from entrywise.online.randomized_rounding import RandomizedRounding
-from entrywise.online.refitted import RefittedLowRank
+from entrywise.online.refitted_low_rank import RefittedLowRank
 from entrywise.online.row_column import RowColumnMajority
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow

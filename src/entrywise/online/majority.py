@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from entrywise.exceptions import ParameterError
 from entrywise.online._learner import FORMAT, Learner, Signs, index, indices, positive
 from entrywise.online.factorization import OnlineFactorization
-from entrywise.online.refitted import RefittedLowRank
+from entrywise.online.refitted_low_rank import RefittedLowRank
 from entrywise.online.symmetric import SymmetricWinnow
 from entrywise.online.winnow import MatrixWinnow
 from entrywise.types import Array, Indices

@@ -406,7 +406,7 @@ def trust(told: Story) -> Html:
             (
                 *(x["id"], label(x["row"]), label(x["col"]), x["value"]),
                 *fragments.figures(x["expected"], x["expected"] - x["deviation"])[:1],
-                fragments.Figure(f"{x['deviation']:.2g}"),
+                fragments.Written(f"{x['deviation']:.2g}"),
             )
             for x in odd
         ]
