@@ -101,7 +101,7 @@ def complete(
     Example: entrywise complete ratings.csv --level 0.9 > filled.csv
     """
     from entrywise.complete import complete as fit
-    from entrywise.results import refuse_level
+    from entrywise.results.result import refuse_level
     from entrywise.tables import read_entries, read_features
 
     refuse_level(level, "--level")

@@ -68,7 +68,7 @@ def crowd(
     Example: entrywise crowd labels.csv --truth gold.csv --workers
     """
     from entrywise.apply.crowd import consensus
-    from entrywise.results import refuse_level
+    from entrywise.results.result import refuse_level
 
     refuse_level(level, "--level")
     cells, taken = answered(file, item, worker, label)

@@ -58,7 +58,7 @@ def rank(
     Example: entrywise rank games.csv --winner better --loser worse
     """
     from entrywise.apply.ranking import rank as fit
-    from entrywise.results import refuse_level
+    from entrywise.results.result import refuse_level
     from entrywise.tables import read_comparisons
 
     refuse_level(level, "--level")

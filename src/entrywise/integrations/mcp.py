@@ -21,7 +21,8 @@ from entrywise.apply.leaderboard.rehearsal import BUDGETS
 from entrywise.exceptions import DataError, EntrywiseError, ParameterError
 from entrywise.observations import Observations
 from entrywise.queries import Prices
-from entrywise.results import LowRank, refuse_level
+from entrywise.results import LowRank
+from entrywise.results.result import refuse_level
 from entrywise.study import Store, Study
 
 Role = Literal["reader", "worker"]

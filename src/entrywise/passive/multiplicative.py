@@ -19,7 +19,8 @@ from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.linalg.laplacian import Laplacian
 from entrywise.observations import Observations
 from entrywise.passive.connecting_entries import connecting_entries
-from entrywise.results import Certificate, Interval, LowRank, refuse_level
+from entrywise.results import Certificate, Interval, LowRank
+from entrywise.results.result import refuse_level
 from entrywise.types import Array, Indices
 
 SHOWN = 100  # entries listed in a report

@@ -11,7 +11,7 @@ from entrywise.results.low_rank import LowRank
 from entrywise.results.matrix import Matrix, lookup
 from entrywise.results.posterior import Lines, Posterior
 from entrywise.results.psd_factor import PSDFactor
-from entrywise.results.result import Certificate, Interval, Result, refuse_level
+from entrywise.results.result import Certificate, Interval, Result
 from entrywise.results.subspace import Subspace
 
 __all__ = [
@@ -29,5 +29,4 @@ __all__ = [
     "Result",
     "Subspace",
     "lookup",
-    "refuse_level",
 ]

@@ -26,7 +26,8 @@ from entrywise.apply.crowd.skills import kinds_of, skills_of
 from entrywise.apply.names import Names
 from entrywise.exceptions import NotIdentifiable, ParameterError
 from entrywise.frames import make_frame
-from entrywise.results import Interval, Result, refuse_level
+from entrywise.results import Interval, Result
+from entrywise.results.result import refuse_level
 from entrywise.types import Array, Indices
 
 Model = Literal["auto", "vote", "one-coin", "dawid-skene"]

@@ -25,7 +25,8 @@ from entrywise.apply.ranking.deviations import deviations, variance_of_differenc
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.frames import make_frame
 from entrywise.linalg.laplacian import Laplacian
-from entrywise.results import Interval, Result, refuse_level
+from entrywise.results import Interval, Result
+from entrywise.results.result import refuse_level
 from entrywise.types import Array, Indices
 
 Method = Literal["bradley-terry", "spectral"]
