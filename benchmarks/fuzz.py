@@ -192,6 +192,9 @@ def by_pandas(path: Path, separator: str) -> list[list[str]] | None:
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
+        text = raw.decode(coding)
+        if f"\r{separator}" in text:  # pandas swallows a separator at the start of such a line
+            raw, coding = text.replace(f"\r{separator}", f"\n{separator}").encode(), "utf-8"
         frame = pd.read_csv(
             io.BytesIO(raw), sep=separator, dtype=str, keep_default_na=False, encoding=coding, header=None,
             skipinitialspace=True, index_col=False, na_filter=False, engine="c",
