@@ -443,7 +443,8 @@ def _mixed_is_header(
         return True
     if names and _by_another_hand(cells, [[record[k] for k in numbers_at] for record in body]):
         return True
-    if text_over_numbers or (after_corner and names):
+    with_gaps = all(k in numbers_at or is_gap(cell) for k, cell in enumerate(first) if k)
+    if text_over_numbers or (names and (after_corner or with_gaps)):  # a column may be called NA
         raise _unclear(path)
     return False
 
