@@ -195,6 +195,8 @@ def test_whole_numbers_over_decimals_with_their_zeros_written_out_are_names(tmp_
         ("a,b,c,time\nNA,3975,4.0,8\nNA,9272,-5.6,9\n", ("--layout long", "--layout wide")),
         ("NA,53.10,-190.64,5.00\n", ("--labels first", "--labels none")),
         ("p,4838,4840\nNA,53.10,5.00\n", ("--labels first", "--labels none")),
+        ("NA,-1\n-107.9,-64.2\n181.0,70.3\n", ("--header yes", "--header no")),
+        ("id,-0,NA\nx,0.8,2\ny,1,\n", ("--header yes", "--header no")),
         ("885,887\n0.5,0.25\n1.5,2.25\n", ("--header yes", "--header no")),
         ("885,887\n0.5,0.25\n1.0,2.25\n", ("--header yes", "--header no")),
     ],

@@ -21,9 +21,10 @@ from entrywise.gallery import random_psd
 from entrywise.observations import Observations
 from entrywise.queries import Batch, plan
 from entrywise.results import LowRank
-from entrywise.study import Store, Study, database
+from entrywise.study import Store, Study, database, steps
 from entrywise.study.archive import _digest
 from entrywise.study.database import OURS, masked
+from entrywise.study.records import Told
 from entrywise.study.schema import HEAD, epochs, studies
 
 A = random_psd(9, 3, 5)
@@ -442,3 +443,33 @@ def test_an_entry_measured_anyway_may_be_added_many_times(lab, tmp_path, method,
     study.export(str(tmp_path / "pairs.zip"))
     again = Study.load(str(tmp_path / "second.db"), str(tmp_path / "pairs.zip"))
     assert len(list(again.log())) == len(list(study.log()))
+
+
+def test_an_answer_may_come_while_a_correction_asks_its_question_again(desk, monkeypatch):
+    made = {"plan": "own:more", "plans": {"own:more": more_of_it}, "params": {"shape": [2, 1]}}
+    study = Study.create(desk.url, desk.prefix + "late", seed=1, **made)
+    study.tell([(q.id, 1.0) for q in study.ask()])
+    (out,) = study.ask()
+    other = Study.open(desk.url, desk.prefix + "late", plans=made["plans"])
+    look, told = steps.Steps._earlier, []
+
+    def late(self, record):
+        if not told:  # between what the plan saw and what is open
+            told.append(other.store.tells.put(*late_answer))
+        return look(self, record)
+
+    late_answer = (
+        other._look(),
+        Told(np.array([1]), np.array([0]), np.array([4.0]), np.array([False])),
+        None,
+        other.labels.name,
+        str,
+        None,
+    )
+    monkeypatch.setattr(steps.Steps, "_earlier", late)
+    study.amend("0.0", 2.0)
+    assert out.id == "1.0"
+    assert told
+    assert study.finished or not study.ask()
+    assert study.result().entry(1, 0) == 4.0
+    assert study.result().cost == 2.0

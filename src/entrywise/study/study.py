@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import sqlalchemy as sa
 
 from entrywise import __version__
 from entrywise.complete import as_observations
@@ -27,13 +28,24 @@ from entrywise.results import Certificate, Result
 from entrywise.run import Known
 from entrywise.study import changes, plans, status
 from entrywise.study.entries import Asked, Labels, parse, told_lines
-from entrywise.study.records import ANY, Blaming, Filter, Key, Leased, Record, Told, Workers
+from entrywise.study.records import (
+    ANY,
+    Advance,
+    Blaming,
+    Filter,
+    Key,
+    Leased,
+    Record,
+    Told,
+    Workers,
+)
 from entrywise.study.remote import RemoteStudy
 from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
 
 STEPPER = 2.0  # seconds for which others leave a step to the one who began it, at least
 Advancing = Callable[[Filter, int | None], Record]  # has a step made: what is wanted, how many
+_MOST_COLLISIONS = 20  # times in a row that answers come while their questions are asked again
 _PAUSE = 0.02  # seconds between looks at a step that somebody else works out
 
 
@@ -78,6 +90,7 @@ class Study:
         )
         self._id = uuid.uuid4().hex
         self._least = self._patience = STEPPER
+        self._collisions = 0
         self._waiting: float | None = None  # since when somebody else works out the step
 
     @classmethod
@@ -392,7 +405,7 @@ class Study:
         if made is None:
             self.store.unclaim(record, self._id)
             return True
-        if not self.store.install(record, made):
+        if not self._install(record, made):
             if self.store.record(self.name).next_step == record.next_step:
                 self._steps.live = None  # the money changed: what it could afford may have, too
             return False
@@ -400,6 +413,22 @@ class Study:
         handed_over = made.ended is None and not any(len(s.fresh) for s in made.steps)
         requeued = any(want.requeue for s in made.steps for want in s.wants)
         return not (record.streaming and handed_over and not requeued)
+
+    def _install(self, record: Record, made: Advance) -> bool:
+        """Add steps; tell whether the study stood where they begin.
+
+        An answer to a question of an earlier epoch may come while the plan asks that question again, as new: then it is
+        there already, and the plan is run again with the answer.
+        """
+        try:
+            found = self.store.install(record, made)
+        except sa.exc.IntegrityError:
+            self._collisions += 1
+            if self._collisions > _MOST_COLLISIONS:
+                raise
+            return False
+        self._collisions = 0
+        return found
 
     def _tired(self) -> bool:
         """Tell whether we have waited long enough for somebody else's step: by our own clock, too."""

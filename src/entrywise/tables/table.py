@@ -371,6 +371,10 @@ def _numbers_are_names(path: str, first: Sequence[str], body: Sequence[Sequence[
     cells = list(first[1:] if corner else first)
     if body and any(first) and all(map(is_gap, first)):  # a row of gaps, or a column called NA
         raise _unclear(path)
+    whole_ones = [cell for cell in cells if not is_gap(cell)]
+    below = [record[corner:] for record in body]
+    if 0 < len(whole_ones) < len(cells) and _by_another_hand(whole_ones, below):
+        raise _unclear(path)  # one of the columns may be called NA
     if not body or (not corner and not _may_be_names(cells)):
         return False
     places = [whole(cell) for cell in cells]
@@ -379,7 +383,7 @@ def _numbers_are_names(path: str, first: Sequence[str], body: Sequence[Sequence[
         return False
     if corner and run:
         return True
-    if _by_another_hand(cells, [record[corner:] for record in body]):
+    if _by_another_hand(cells, below):
         return True
     if run or corner or _few_or_even(places) or not _like_body(first, body):
         raise _unclear(path)
@@ -439,7 +443,8 @@ def _mixed_is_header(
         return True
     if names and _by_another_hand(cells, [[record[k] for k in numbers_at] for record in body]):
         return True
-    if text_over_numbers or (after_corner and names):
+    with_gaps = all(k in numbers_at or is_gap(cell) for k, cell in enumerate(first) if k)
+    if text_over_numbers or (names and (after_corner or with_gaps)):  # a column may be called NA
         raise _unclear(path)
     return False
 
