@@ -14,6 +14,7 @@ import random
 import signal
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from entrywise.checks.plans import same_result
 from entrywise.exceptions import EntrywiseError
 from entrywise.queries import Batch
 from entrywise.study.records import Leased, Record, Told
-from entrywise.study.schema import ANSWERED, facts, questions
+from entrywise.study.schema import ANSWERED, facts, questions, steps, wants
 from entrywise.study.study import Study
 from entrywise.study.subjects import PLANS, Subject, Truth, nystrom
 from entrywise.study.work import work
@@ -302,9 +303,10 @@ def _outcome(
     there = {(line.batch, line.position, line.value) for line in kept}
     lost = sum(line not in there for line in noted)
     paid = [(_entry(record, line), line.batch, line.position) for line in kept if line.charged > 0]
-    # a batch may list an entry several times; what was asked in one is not bought in another
-    bought = {(entry, batch) for entry, batch, _ in paid}
-    twice = len(bought) - len({entry for entry, _ in bought}) + len(paid) - len(set(paid))
+    most = _listed(study, record)
+    bought = Counter(entry for entry, _, _ in paid)
+    twice = sum(max(0, count - most[entry]) for entry, count in bought.items())
+    twice += len(paid) - len(set(paid))
     found = Study.open(study.store, study.name, plans=PLANS).result()
     expected = _expected(study, subject, record)
     over = 0.0 if record.total is None else found.cost - record.total
@@ -319,6 +321,25 @@ def _outcome(
         over=max(over, 0.0),
         **counts,
     )
+
+
+def _listed(study: Study, record: Record) -> dict[tuple[Any, ...], int]:
+    """Return how often a step lists each entry at most: so often it may be bought, as new or on somebody's bench."""
+    q, w, s = questions.c, wants.c, steps.c
+    asked = sa.select(q.batch.label("step"), q.row, q.col, q.mode, q.repeat)
+    same = (s.study == w.study) & (s.step == w.step)
+    again = sa.select(w.step, w.row, w.col, s.mode, sa.literal(0).label("repeat"))
+    read = study.store.database.read
+    lines = list(read(lambda c: c.execute(asked.where(q.study == record.id)).all()))
+    lines += read(
+        lambda c: c.execute(
+            again.select_from(wants.join(steps, same)).where(w.study == record.id)
+        ).all()
+    )
+    found: dict[tuple[Any, ...], int] = {}
+    for (entry, _), count in Counter((_entry(record, line), line.step) for line in lines).items():
+        found[entry] = max(count, found.get(entry, 0))
+    return found
 
 
 def _entry(record: Record, line: Any) -> tuple[Any, ...]:
