@@ -32,6 +32,15 @@ class Format(enum.StrEnum):
 FormatOption = Annotated[
     Format, typer.Option("--format", "-f", help="How data are printed on stdout.")
 ]
+LayoutOption = Annotated[
+    str, typer.Option(help="auto, long (one entry a line) or wide (one row a line).")
+]
+LabelsOption = Annotated[
+    str, typer.Option(help="Whether the first column of a wide table is: auto, first or none.")
+]
+HeaderOption = Annotated[
+    str, typer.Option(help="Whether the first line names the columns: auto, yes or no.")
+]
 
 
 def shown(text: object) -> str:

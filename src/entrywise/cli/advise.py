@@ -6,22 +6,23 @@ from typing import Annotated
 
 import typer
 
-from entrywise.cli._shared import Format, FormatOption, emit
+from entrywise.cli._shared import (
+    Format,
+    FormatOption,
+    HeaderOption,
+    LabelsOption,
+    LayoutOption,
+    emit,
+)
 
 
 def advise(
     file: Annotated[
         str, typer.Argument(help="A table: .csv, .tsv, .xlsx, .parquet, .npy or .npz (.gz too).")
     ],
-    layout: Annotated[
-        str, typer.Option(help="auto, long (one entry a line) or wide (one row a line).")
-    ] = "auto",
-    labels: Annotated[
-        str, typer.Option(help="Whether the first column of a wide table is: auto, first or none.")
-    ] = "auto",
-    header: Annotated[
-        str, typer.Option(help="Whether the first line names the columns: auto, yes or no.")
-    ] = "auto",
+    layout: LayoutOption = "auto",
+    labels: LabelsOption = "auto",
+    header: HeaderOption = "auto",
     format: FormatOption = Format.table,
 ) -> None:
     """Say what a table is, which method serves it, what is missing, and the command to type next.

@@ -13,7 +13,16 @@ import numpy as np
 import typer
 
 from entrywise.cli._blocks import engine_at, refuse_for_folders
-from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, say
+from entrywise.cli._shared import (
+    Format,
+    FormatOption,
+    HeaderOption,
+    LabelsOption,
+    LayoutOption,
+    bounds_of,
+    emit,
+    say,
+)
 from entrywise.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -73,15 +82,9 @@ def complete(
     noise: Annotated[
         str | None, typer.Option(help="Column with standard deviations, or one number.")
     ] = None,
-    layout: Annotated[
-        str, typer.Option(help="auto, long (one entry a line) or wide (one row a line).")
-    ] = "auto",
-    labels: Annotated[
-        str, typer.Option(help="Whether the first column of a wide table is: auto, first or none.")
-    ] = "auto",
-    header: Annotated[
-        str, typer.Option(help="Whether the first line names the columns: auto, yes or no.")
-    ] = "auto",
+    layout: LayoutOption = "auto",
+    labels: LabelsOption = "auto",
+    header: HeaderOption = "auto",
     duplicates: Annotated[str, typer.Option(help="refuse, first, last, mean or keep.")] = "refuse",
     seed: Annotated[int, typer.Option(help="For the held-out entries and the starts.")] = 0,
     engine: Annotated[

@@ -151,6 +151,12 @@ class Bought:
         seen[self.rows, self.cols] = True
         return bool(np.all(seen | ~self.there))
 
+    @property
+    def spent_by_row(self) -> Array:
+        """What was paid for each row, shape (m,); what was known cost nothing."""
+        paid = np.where(self.known, 0.0, self.price)
+        return np.asarray(np.bincount(self.rows, paid, self.shape[0]), np.float64)
+
     def observations(self, which: Any = slice(None)) -> Observations:
         """Return (some of) what was bought and known as observations, an entry listed twice by its mean."""
         return Observations.from_triplets(

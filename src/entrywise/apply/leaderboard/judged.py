@@ -179,16 +179,14 @@ def _scored(
     if bounds is not None:
         low, high = possible(seen, there, bounds, low, high)
     apart = unpaired(mean, deviation, freedom, rng)
-    m = len(mean)
-    paid = np.where(bought.known, 0.0, bought.price)
     found = Scores(
         mean,
         low,
         high,
         deviation,
         freedom,
-        cells=np.bincount(seen.rows, minlength=m),
-        spent=np.asarray(np.bincount(bought.rows, paid, m), np.float64),
+        cells=np.bincount(seen.rows, minlength=len(mean)),
+        spent=bought.spent_by_row,
         apart=apart,
         told=order(apart, level, promise),
         how="errors on dear cells left out by fifths, judges' features kept",

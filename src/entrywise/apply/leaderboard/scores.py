@@ -210,16 +210,14 @@ def scores(
         low, high = np.clip(low, *bounds), np.clip(high, *bounds)
     elif bounds is not None:
         low, high = possible(seen, there, bounds, low, high)
-    paid = np.where(bought.known, 0.0, bought.price)
-    m = bought.shape[0]
     return Scores(
         mean,
         low,
         high,
         deviation,
         freedom,
-        cells=np.bincount(seen.rows, minlength=m),
-        spent=np.asarray(np.bincount(bought.rows, paid, m), np.float64),
+        cells=np.bincount(seen.rows, minlength=bought.shape[0]),
+        spent=bought.spent_by_row,
         apart=found,
         told=order(found, level, promise),
         how=how,
