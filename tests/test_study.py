@@ -323,6 +323,30 @@ def test_checkpoints_of_a_fresh_plan_keep_its_stock(desk):
     assert last.cost == again.result().cost
 
 
+@pytest.mark.parametrize("plan", ["best-pair", "stochastic-nystrom"])
+def test_a_checkpoint_of_a_later_epoch_goes_on_with_the_money_and_history_of_its_epoch(desk, plan):
+    size = {"n_items": 5} if plan == "best-pair" else {"n": 5}
+    B = np.ones((5, 5))
+    for name in ("stays", "returns"):
+        study = desk.create(name, plan=plan, params={**size, "rank": 2}, seed=3, budget=80.0)
+        fill(study, B)
+        study.extend(budget=20.0)
+    stays, returns = desk.open("stays"), desk.open("returns")
+    resumed = 0
+    for _ in range(40):
+        fill(stays, B)
+        returns = desk.open("returns")
+        kept = returns.store.checkpoint(returns._record.id, 1)
+        resumed += kept is not None and kept[0] > returns._record.first_step
+        fill(returns, B)
+        if stays.finished:
+            break
+    assert resumed > 0
+    assert returns.check() == stays.check()
+    assert same_result(desk.open("returns").result(), stays.result())
+    assert returns.result().cost == stays.result().cost == 100.0
+
+
 def test_a_checkpoint_is_really_used(lab, monkeypatch):
     B = np.arange(25.0).reshape(5, 5)
     study = Study.create(lab, "staged", plan="study_plans:staged", params={"n": 5}, seed=3)

@@ -84,6 +84,8 @@ class Run:
         What is out with people since an earlier epoch: waited for, but paid for already.
     memory, ledger : optional
         What was answered and spent before, where that is kept elsewhere (a study); used as they are.
+    began_with : float, optional
+        Money that was left when the epoch began, with which the plan plans; what is left now by default.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class Run:
         out: History | None = None,
         memory: Memory | None = None,
         ledger: Ledger | None = None,
+        began_with: float | None = None,
     ) -> None:
         refuse_twice(plan, budget, prices)
         self.plan = priced(plan, prices)
@@ -108,6 +111,7 @@ class Run:
         self.ledger = ledger
         self.history = known_table(plan, known, history)
         self.epoch = epoch
+        self.began_with = self._left if began_with is None else began_with
         self.measured = 0
         self.failure: Exception | None = None
         self.checkpoint: Checkpoint | None = resume
@@ -126,7 +130,7 @@ class Run:
             self._stream = Stream(self.plan, self.history, epoch)
             self._sheet = self._stream.sheet
         else:
-            self._generator = plan.start(resume, self.history, epoch, self._left)
+            self._generator = plan.start(resume, self.history, epoch, self.began_with)
             self._advance(None)
 
     @property
@@ -470,6 +474,7 @@ class Run:
                 resume=self._resumed,
                 history=self.history,
                 epoch=self.epoch,
+                began_with=self.began_with,
                 ledger=Ledger(),  # the copy pays nothing: all of its log is paid for
             )
             found = copy.exhaust()

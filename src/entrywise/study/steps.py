@@ -132,6 +132,7 @@ class Steps:
                 memory=memory,
                 ledger=purse,
                 out=_of_earlier(now, record),
+                began_with=rows[0].left if rows else record.left,
             )
         except Exception as error:
             raise Refused(first, error) from error
@@ -148,6 +149,8 @@ class Steps:
             told = past.read(self.store.database, record, at).told
             fill_memory(memory, told, plan.tolerates_failed)
             return memory
+        if plan.history:  # its checkpoint has counted them
+            return Memory(plan.symmetric)
         stock = Stock(plan.symmetric)
         fill_memory(stock, began, plan.tolerates_failed)
         w = wants.c
