@@ -23,7 +23,7 @@ from entrywise.study import schema
 from entrywise.study.database import Database
 from entrywise.study.leases import QUEUED, Leases, by_batch
 from entrywise.study.past import Past
-from entrywise.study.records import Advance, Epoch, Key, Record, Step, StepRow, digest
+from entrywise.study.records import Advance, Epoch, Key, Record, Step, StepRow, Want, digest
 from entrywise.study.schema import (
     about,
     checkpoints,
@@ -350,7 +350,8 @@ class Store:
         self.database.insert(connection, pending, own | lease)
 
     def _add_wants(self, connection: Connection, study: int, number: int, step: Step) -> None:
-        batch, p = step.batch, pending.c
+        """Note what a step wants that is there already; what waits for an answer waits for this step now."""
+        batch = step.batch
         if not step.wants:
             return
         assert batch is not None
@@ -371,7 +372,14 @@ class Store:
             "probability": _null(chance),
         }
         self.database.insert(connection, wants, row)
-        waited = [(want.key, want) for want in step.wants if want.key and not want.given]
+        self._wait_for(connection, study, number, step.wants)
+
+    def _wait_for(
+        self, connection: Connection, study: int, number: int, wanted: Sequence[Want]
+    ) -> None:
+        """Let questions of earlier steps belong to this one; those that were withdrawn are queued again."""
+        p = pending.c
+        waited = [(want.key, want) for want in wanted if want.key and not want.given]
         for name, positions in by_batch([key for key, _ in waited]):
             here = (p.study == study, p.batch == name, self.database.within(p.position, positions))
             connection.execute(sa.update(pending).where(*here).values(step=number))
