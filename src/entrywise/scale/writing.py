@@ -111,9 +111,12 @@ def _paths(files: str | Path | Iterable[str | Path]) -> list[str]:
 
 def _refuse_wrong_pages(paths: list[str]) -> None:
     for path in paths:
-        with boundary(path, "a parquet file"), open(path, "rb") as file:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                refuse_wrong_pages(data)
+        with (
+            boundary(path, "a parquet file"),
+            open(path, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
+            refuse_wrong_pages(data)
 
 
 def _scan(paths: list[str], names: tuple[str | None, ...], labels: bool) -> Any:
