@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import sys
 import zipfile
 from pathlib import Path
@@ -11,11 +13,14 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 import entrywise as ew
 from entrywise import metrics, tables
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.results import Calibration
+from entrywise.tables import pages
 
 
 def write(folder, name, text):
@@ -373,3 +378,28 @@ def test_metrics():
         metrics.mae(np.ones(3), np.ones(4))
     with pytest.raises(DataError, match="not zero"):
         metrics.relative_error(found, np.zeros((4, 5)))
+
+
+def test_a_parquet_page_that_claims_more_than_it_can_hold_is_refused(tmp_path):
+    """Its reader would end the whole process: it asks for 2^61 bytes."""
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"a": [float(k) for k in range(10)]}).write_parquet(path)
+    whole = path.read_bytes()
+    assert ew.read(path).shape == (10, 1)
+    head, _ = pages._struct(whole, 4)  # the first page follows the mark PAR1
+    (count,) = (head[k][1] for k in (5, 8) if k in head)
+    at = whole.index(bytes([2 * count]), 4)  # as Thrift writes it
+    damaged = whole[:at] + bytes([2 * 44 - 1]) + whole[at + 1 :]
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match="a page claims -44 values"):
+        ew.read(path)
+
+
+@given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_whatever_a_parquet_file_says_is_looked_at_without_a_crash(at, byte):
+    made = io.BytesIO()
+    pl.DataFrame({"a": [0.5, 1.5], "b": ["x", "y"]}).write_parquet(made)
+    data = bytearray(made.getvalue())
+    data[at % len(data)] = byte
+    with contextlib.suppress(ValueError):
+        pages.refuse_wrong_pages(bytes(data))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import json
 import math
+import mmap
 import shutil
 import tempfile
 import uuid
@@ -24,6 +25,8 @@ from entrywise.answers import MOST_ASKED
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.npz import write_whole
 from entrywise.scale.blocks import FORMAT, MANIFEST, Blocks
+from entrywise.tables.files import boundary
+from entrywise.tables.pages import refuse_wrong_pages
 from entrywise.types import Array, Indices
 
 ENTRY = np.dtype([("line", np.int32), ("other", np.int32), ("value", np.float64)])
@@ -106,12 +109,23 @@ def _paths(files: str | Path | Iterable[str | Path]) -> list[str]:
     return found
 
 
+def _refuse_wrong_pages(paths: list[str]) -> None:
+    for path in paths:
+        with (
+            boundary(path, "a parquet file"),
+            open(path, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
+            refuse_wrong_pages(data)
+
+
 def _scan(paths: list[str], names: tuple[str | None, ...], labels: bool) -> Any:
     """Return a lazy frame with columns i, j, v; i and j as text where there are labels."""
     import polars as pl
 
     kinds = {Path(path).name.removesuffix(".gz").rsplit(".", 1)[-1] for path in paths}
     if kinds == {"parquet"}:
+        _refuse_wrong_pages(paths)
         frame = pl.scan_parquet(paths)
         columns = frame.collect_schema().names()
     elif kinds <= {"csv", "tsv", "txt"}:

@@ -25,6 +25,7 @@ from entrywise.tables.numbers import (
     numbers,
     whole,
 )
+from entrywise.tables.pages import refuse_wrong_pages
 from entrywise.types import Array
 
 SEPARATORS = ",\t;|"
@@ -468,7 +469,9 @@ def _parquet(path: str) -> Table:
     with files.boundary(path, "a parquet file"):
         import polars as pl
 
-        source = io.BytesIO(files.contents(path))
+        data = files.contents(path)
+        refuse_wrong_pages(data)
+        source = io.BytesIO(data)
         count = int(pl.scan_parquet(source).select(pl.len()).collect().item())
         width = len(pl.read_parquet_schema(source))
         if count * width * 8 > files.LIMIT:
