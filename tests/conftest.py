@@ -1,4 +1,4 @@
-"""Shared fixtures: hypothesis profiles, data sets that may be absent."""
+"""Shared fixtures: hypothesis profiles, data sets that may be absent, files left unread."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("ci")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files unread in which every test is slow, where slow ones are not wanted: their imports take seconds."""
+    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+        return None
+    return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text() or None
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import os
 import pytest
 
 _numbers = itertools.count()
+DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]  # a server starts slowly
 
 
 class Desk:
@@ -81,7 +82,7 @@ def own_server():
         yield found
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def database_url(request, tmp_path):
     """A file of SQLite, then the URL of a PostgreSQL server."""
     return (

@@ -72,6 +72,7 @@ def log_loss(found, held, high=1.0):
 # the logistic function of a normal ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.floats(-6, 6), st.floats(0.01, 6))
 @settings(max_examples=30, deadline=None)
 def test_moments_of_the_logistic_function_are_those_of_quadrature(m, v):
@@ -195,6 +196,7 @@ def test_a_tiny_side_is_chosen_by_held_out_loss():
 # bounds and levels ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.floats(0.05, 0.99), st.sampled_from(["declared", "levels", "yes"]))
 @settings(max_examples=12, deadline=None)
 def test_no_interval_leaves_its_bounds(seed, level, kind):
@@ -461,6 +463,7 @@ def test_conjugate_gradients_learn_what_the_eigenvectors_do(shape):
     np.testing.assert_allclose(wide.means(again), dense.means(mean), atol=2e-3)
 
 
+@pytest.mark.slow
 def test_sums_over_eigenvalues_by_lanczos():
     rng = np.random.default_rng(0)
     F = rng.standard_normal((1100, 1500)) * np.linspace(0.1, 2.0, 1500)
@@ -473,6 +476,7 @@ def test_sums_over_eigenvalues_by_lanczos():
         assert wide._gamma() == pytest.approx(np.sum(sizes / (sizes + alpha)), rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_sparse_features_are_fitted_and_folded_in(tmp_path):
     rng = np.random.default_rng(1)
     m, d = 150, 100_000

@@ -245,6 +245,7 @@ def test_rows_that_cannot_be_bought_follow_from_their_features(plan):
     assert error[1] < 0.5 * error[0]
 
 
+@pytest.mark.slow
 def test_a_rehearsal_takes_the_likelihood():
     _, Y = votes(15, 40, 9)
     seen = ew.Observations.from_dense(Y)
@@ -359,6 +360,7 @@ def test_a_study_keeps_features_and_takes_those_of_new_rows(tables):
     study.check()
 
 
+@pytest.mark.slow
 def test_a_leaderboard_of_votes_with_features(tmp_path):
     from typer.testing import CliRunner
 

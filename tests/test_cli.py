@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from commands import entrywise
 from entrywise import PSDFactor
-
-
-def entrywise(*args, **extra):
-    return subprocess.run(
-        [sys.executable, "-c", "from entrywise.cli.app import main; main()", *map(str, args)],
-        capture_output=True, text=True, check=False, **extra,
-    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -96,6 +89,14 @@ def test_mistakes_are_one_line_and_exit_code_1(tmp_path, args, words):
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
+def test_a_process_of_its_own_ends_the_same_way():
+    command = [sys.executable, "-m", "entrywise", "methods", "elsewhere"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == entrywise("methods", "elsewhere").stderr
+
+
 def test_methods_version_and_completion():
     listed = entrywise("methods", "active", "--format", "csv")
     assert "adaptive-nystrom,active," in listed.stdout
@@ -107,7 +108,7 @@ def test_user_text_is_never_markup_and_control_characters_are_shown(tmp_path):
     (tmp_path / "g.csv").write_text(
         "winner,loser\nc1cc[nH]c1,[/x]\n[bold]a,\x1b[31mred\n[/x],\x1b[31mred\n"
     )
-    wide = {**os.environ, "COLUMNS": "200"}
+    wide = {"COLUMNS": "200"}
     done = entrywise("rank", tmp_path / "g.csv", "--format", "table", env=wide)
     assert done.returncode == 0, done.stderr
     for label in ("c1cc[nH]c1", "[/x]", "[bold]a", r"\x1b[31mred"):

@@ -337,6 +337,7 @@ def test_folding_in_matches_labels_and_refuses_strangers():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("completer", [low_rank, soft_impute])
 def test_conformal_intervals_cover(completer):
     covered = []
@@ -561,6 +562,7 @@ def test_what_cannot_be_scaled_or_held_in_memory_is_refused():
         complete(far)
 
 
+@pytest.mark.slow
 def test_threads_change_no_bit_of_grouping_residuals_and_spectrum(monkeypatch):
     """Large enough to be shared out among threads: against one thread, and sums against plain products."""
     rng = np.random.default_rng(0)

@@ -37,6 +37,7 @@ def test_it_spends_the_budget_and_labels_as_consensus_does():
     assert found.certificate.value == found.expected_error
 
 
+@pytest.mark.slow
 def test_chosen_labels_beat_labels_at_random():
     chosen, random = [], []
     for seed in range(6):
@@ -136,6 +137,7 @@ def test_classes_are_told_and_read_by_name(tmp_path):
     assert type(result).load(tmp_path / "r.npz").name(i) == "dog"
 
 
+@pytest.mark.slow
 def test_gold_is_asked_at_random_of_its_own_worker_and_recalibrates(tmp_path):
     study, truth, said = opened_with_gold(tmp_path)
     names = ["cat", "dog"]

@@ -119,6 +119,7 @@ def lumpy(seed, m=400):
     return A, np.where(rng.random(A.shape) < 0.7, A, np.nan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imputer", [LowRankImputer(), SoftImputer(penalty=20.0)])
 @pytest.mark.parametrize("level", [0.5, 0.9])
 def test_intervals_cover_as_they_say_in_new_rows(imputer, level):

@@ -108,6 +108,7 @@ def test_leverage_sums_to_the_rank():
     assert leverage(X).sum() == pytest.approx(4.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule", ["gain", "random", "uniform", "balanced", "leverage", "variance", "committee"]
 )

@@ -24,6 +24,8 @@ from entrywise.formats import load, parted
 from entrywise.integrations.inspect import StudyStopping, ask, evaluate, recover
 from entrywise.study import Study
 
+pytestmark = pytest.mark.slow
+
 MODELS = ["mockllm/a", "mockllm/b", "mockllm/c"]
 SIZE, BUDGET = 10, 18
 QUIET = {"display": "none", "log_realtime": False}
@@ -117,7 +119,6 @@ evaluate(study, t.task({ran!r}), t.MODELS, limit=3, log_dir={logs!r}, max_sample
 """
 
 
-@pytest.mark.slow
 def test_three_models_share_a_study_killed_twice_and_resumed(tmp_path):
     study = make(tmp_path)
     ran, logs = tmp_path / "ran", tmp_path / "logs"

@@ -110,6 +110,7 @@ def test_judge_helps_covers_and_is_independent_of_its_unit():
         np.testing.assert_allclose(again.low, found.low, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_same_bias_in_every_row_makes_intervals_narrow():
     """Stein's estimate of risk: where rows need no level of their own, the scores' errors are a fraction of the
     doubly robust ones', and so is the width; where they do, the width is that of the left-out errors."""
@@ -130,6 +131,7 @@ def test_the_same_bias_in_every_row_makes_intervals_narrow():
     assert np.mean(covered) > 0.88
 
 
+@pytest.mark.slow
 def test_useless_judge_costs_almost_nothing():
     with_judge, without = [], []
     for seed in range(10):
@@ -153,6 +155,7 @@ def test_perfect_judge_gives_the_truth_and_missing_judge_cells_are_doubted():
     assert part.deviation.mean() > 1e3 * found.deviation.mean()
 
 
+@pytest.mark.slow
 def test_two_judges_are_better_than_one_and_a_copy_changes_nothing():
     one, two = [], []
     for seed in range(6):
@@ -246,6 +249,7 @@ def test_row_slopes_find_rows_that_differ_and_nothing_in_noise():
     assert np.mean(np.square(chance)) < 0.2 / 30  # plain slopes have variance 1/30
 
 
+@pytest.mark.slow
 def test_a_favoured_row_is_named_and_a_fair_judge_is_not_accused():
     named, accused = 0, 0
     for seed in range(10):
@@ -402,6 +406,7 @@ def test_a_good_judge_is_bought_and_a_useless_one_refused():
     assert oracle.asked["human"] == int(0.12 * A.size - 0.05 * 150)
 
 
+@pytest.mark.slow
 def test_buying_with_a_judge_has_a_smaller_error():
     ratios = []
     for seed in range(4):

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from commands import entrywise
 from entrywise.cli._demo_purchase import Trainer, classifiers, purchase_demo
 from entrywise.cli._shared import Format
 from entrywise.study import Study
-
-
-def entrywise(*args, **extra):
-    return subprocess.run(
-        [sys.executable, "-c", "from entrywise.cli.app import main; main()", *map(str, args)],
-        capture_output=True, text=True, check=False, **extra,
-    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -204,6 +196,7 @@ def test_any_table_is_reported_and_rehearsed(tmp_path):
     assert "budgets must be shares such as 5%,10%" in bad.stderr
 
 
+@pytest.mark.slow
 def test_figures_are_redrawn_quickly(tmp_path, data_folder):
     from entrywise.reproduce.figures import Drawing
     from entrywise.reproduce.leaderboard import FIGURES
@@ -214,6 +207,7 @@ def test_figures_are_redrawn_quickly(tmp_path, data_folder):
     assert set(FIGURES) == {"spend", "best", "coverage"}
 
 
+@pytest.mark.slow
 def test_ucb_e_names_the_best_row_in_both_forms():
     import entrywise as ew
     from entrywise.active import ucb_e

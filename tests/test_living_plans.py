@@ -222,6 +222,7 @@ def test_known_history_is_fitted_and_a_new_row_asks_only_what_is_new():
     np.testing.assert_allclose(found.entries(19, rest), A[19, rest], atol=0.05)
 
 
+@pytest.mark.slow
 def test_history_makes_top_two_and_rank_one_ask_less():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((10, 60)) + np.arange(10)[:, None]
@@ -315,6 +316,7 @@ def test_plates_never_break_a_constraint(size, per, lines, replicates, controls,
     assert sum(map(len, wells)) == len(told)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, phases=[Phase.generate])
 @given(
     seed=st.integers(0, 2**31),
@@ -351,6 +353,7 @@ def test_a_study_hands_out_plates_whole(seed, size, per, asks):
     assert not free & set(holders)  # nothing of a plate is left behind
 
 
+@pytest.mark.slow
 def test_controls_tell_the_effect_of_a_plate_and_are_not_bought():
     rng = np.random.default_rng(1)
     A = random_low_rank(40, 12, 2, 3)

@@ -15,6 +15,8 @@ from databases import small_board
 from entrywise.formats import load
 from entrywise.integrations import lm_eval
 
+pytestmark = pytest.mark.slow
+
 TASK = """task: quiz
 dataset_path: json
 dataset_kwargs:
@@ -56,7 +58,6 @@ def harness(root, out, *words):
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-@pytest.mark.slow
 def test_a_study_chooses_the_documents_and_takes_the_scores(tmp_path, lab):
     docs = [{"question": f"What is {k}?", "choices": ["a", "b"], "answer": k % 2} for k in range(8)]
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, docs)))

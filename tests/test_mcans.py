@@ -20,6 +20,7 @@ def unknown_rank(K, r):
     return K * (r + 1) - r * (r + 1) // 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("K", "r", "unknown", "known"), [(1000, 10, 10945, 9955), (5000, 50, 253725, 248775)]
 )
@@ -65,6 +66,7 @@ def families(r, n, seed):
     yield "rank 0", np.zeros((n, n)), 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("r", [3, 20, 100])
 @pytest.mark.parametrize("seed", [101, 102, 103])
 def test_greedy_finds_the_rank_of_every_family(r, seed):

@@ -23,6 +23,8 @@ from entrywise.integrations.mcp import READING, WORKING, server
 from entrywise.observations import Observations
 from entrywise.study import Study
 
+pytestmark = pytest.mark.slow
+
 BUDGET = 9
 
 
@@ -207,7 +209,6 @@ def test_whatever_an_agent_sends_there_is_an_answer_or_a_sentence(database, capl
     assert not [line for line in caplog.records if line.exc_info], "a crash is not a refusal"
 
 
-@pytest.mark.slow
 def test_the_command_speaks_over_stdin_and_stdout(database):
     async def status(client):
         return said(await client.call_tool("status", {"study": "board"}))

@@ -67,6 +67,7 @@ def test_exact_instruments_of_a_matrix_without_low_rank_fall_back_to_the_fit():
     assert found.cost <= 50
 
 
+@pytest.mark.slow
 def test_scale_does_not_matter():
     A = random_low_rank(30, 24, 2, 3)
     errors = []
@@ -228,6 +229,7 @@ def blocks(price, budget=900, rank=None, fails=()):
     return shapes[:-1], run.result.report["columns"]
 
 
+@pytest.mark.slow
 def test_a_block_of_entries_tells_the_rank_where_columns_are_dear():
     shapes, columns = blocks(40.0)
     assert shapes[1:] == [
@@ -329,6 +331,7 @@ def test_the_smallest_shapes(shape):
     assert np.all(np.isfinite(found.to_dense()))
 
 
+@pytest.mark.slow
 def test_the_modes_are_visible_in_what_is_asked():
     run = Run(noisy_cur((40, 30), Prices(column=8), noise=NOISE, budget=300, rng=0))
     oracle, modes = oracle_for(random_low_rank(40, 30, 2, 0)), []
@@ -435,6 +438,7 @@ def test_split_nuclear_norm_meets_both_constraints_and_nothing_smaller_does():
     assert np.linalg.norm(Z, "nuc") == pytest.approx(best, rel=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", plans.LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize(
     "extra",
@@ -613,6 +617,7 @@ def test_exact_instruments_recover_whatever_the_money_allows(
     assert found.cost <= budget
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [None, 50])
 def test_the_pilot_does_not_cost_a_column_where_all_can_be_paid(columns):
     A = random_low_rank(100, 50, 20, seed=3)
@@ -684,6 +689,7 @@ def finite_or_one_sentence(plan, oracle):
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", SMALL_PLANS)
 @settings(max_examples=15)
@@ -718,6 +724,7 @@ def test_rivals_know_no_units_at_the_ends_of_floating_point(name, power):
     np.testing.assert_allclose(far, near, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [None, 0.0, 0.1])
 @pytest.mark.parametrize("power", [-490, -40, 40, 490])
 def test_noisy_cur_and_its_intervals_know_no_units(noise, power):
@@ -751,6 +758,7 @@ def test_answers_far_below_the_noise_are_nothing_and_without_a_noise_they_are_re
         ew.play(SMALL_PLANS["no noise"](), MatrixOracle(A))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:noise of columns")
 @settings(max_examples=20)
 @given(

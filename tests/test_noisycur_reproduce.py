@@ -102,6 +102,7 @@ def test_rivals_get_the_entries_that_they_measured():
         assert put_in < published
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["timing", "coherence"])
 def test_what_the_paper_says_in_words_is_drawn(tmp_path, name):
     claims = noisycur.FIGURES[name](Drawing(tmp_path, say=lambda words: None))

@@ -327,6 +327,7 @@ def noisy_trials(m, T, seed, noise=0.3):
     return rows, cols, u[rows] * v[cols] * flip
 
 
+@pytest.mark.slow
 def test_an_expert_without_hope_sleeps_and_the_bound_holds(monkeypatch):
     """Weights against the account written out trial by trial: a sleeper says what the majority says."""
     monkeypatch.setattr(majority, "HEAVY", 50)
@@ -347,6 +348,7 @@ def test_an_expert_without_hope_sleeps_and_the_bound_holds(monkeypatch):
     np.testing.assert_array_equal(predictions[asleep:], alone[asleep:])
 
 
+@pytest.mark.slow
 def test_sleep_does_not_depend_on_how_a_stream_is_cut(monkeypatch, tmp_path):
     monkeypatch.setattr(majority, "HEAVY", 50)
     rows, cols, labels = noisy_trials(40, 2 * majority.LOOK + 100, 4, noise=0.1)

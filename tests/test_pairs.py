@@ -29,6 +29,7 @@ from entrywise.run import Run
 BANDITS = [sequential_halving, uniform_pairs, successive_elimination, median_elimination, lil_ucb]
 
 
+@pytest.mark.slow
 def test_finds_a_good_pair_where_uniform_sampling_does_not():
     errors = {"ours": [], "naive": []}
     for seed in range(6):
@@ -379,6 +380,7 @@ def quiet_users(n, seed=0):
     return Population([0.6, 0.4], 1.0 - refused)
 
 
+@pytest.mark.slow
 def test_pairs_that_nobody_refuses_are_told_apart_through_their_items():
     """Asking for good pairs hears only zeros here: rounds on items are played, and do better than halving."""
     users = quiet_users(60)

@@ -183,6 +183,7 @@ def test_connecting_entries_are_the_cheapest():
     assert len(rows) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random", "star"])
 def test_intervals_for_the_truth_cover(kind):
     covered, answers = [], []

@@ -9,6 +9,8 @@ import pytest
 from entrywise.reproduce import rank_one
 from entrywise.reproduce.figures import Drawing
 
+pytestmark = pytest.mark.slow
+
 
 def test_theorem_three_is_drawn_and_holds(tmp_path):
     claims = rank_one.FIGURES["bounds"](Drawing(tmp_path, say=lambda words: None))

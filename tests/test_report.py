@@ -159,6 +159,7 @@ def test_the_report_carries_every_entry_as_the_command_prints_it(board):
     assert lines[-1].endswith(f"{float(low[0])!r},{float(high[0])!r}")
 
 
+@pytest.mark.slow
 def test_a_report_of_a_kernel_and_of_a_study_without_answers(tmp_path):
     A = random_psd(5, 2, np.random.default_rng(0))
     study = Study.create(str(tmp_path / "lab.db"), "k",

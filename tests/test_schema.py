@@ -23,6 +23,8 @@ from entrywise.study import Store
 from entrywise.web import guard
 from entrywise.web.app import create_app
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = int(os.environ.get("ENTRYWISE_SCHEMA_EXAMPLES", "8"))  # of each operation and mode
 NEVER_ENDS = "/events$"  # a stream of news, tested by itself
 HOST = "http://localhost:8642"
@@ -73,7 +75,6 @@ def sharpen(case):
                 case.body[axis] = [labels[k % 3] for k in range(len(body[axis]))]
 
 
-@pytest.mark.slow
 def test_every_answer_is_one_that_the_schema_tells(app, session):
     schema = schemathesis.openapi.from_asgi(
         "/api/v1/openapi.json", app, headers={"host": "localhost"}

@@ -17,7 +17,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 import entrywise as ew
-from databases import needs_postgres
+from databases import DATABASES, needs_postgres
 from entrywise.checks import postgres
 from entrywise.checks.plans import same_result
 from entrywise.exceptions import ParameterError, StoreError, TellError
@@ -68,7 +68,7 @@ class Served:
         raise AssertionError("it was never ready")
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=DATABASES)
 def either(request, tmp_path_factory):
     """A store in a file, then one in a PostgreSQL database of its own."""
     if request.param == "sqlite":

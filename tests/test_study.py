@@ -611,6 +611,7 @@ def test_the_queue_holds_questions_of_the_current_step_alone(desk):
         check(each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("analyzed", [False, True])
 def test_postgresql_finds_questions_by_the_right_index_whatever_its_statistics(
     postgres_url, tmp_path, analyzed
@@ -667,6 +668,7 @@ def touched(study, *tables):
     return int(study.store.database.read(lambda c: c.exec_driver_sql(count).scalar()))
 
 
+@pytest.mark.slow
 def test_postgresql_asks_by_key_with_statistics_of_another_study(own_server):
     """A new study, of which nothing is known yet, seems to have no question; finding one must not read all."""
     Study.create(
@@ -687,6 +689,7 @@ def test_postgresql_asks_by_key_with_statistics_of_another_study(own_server):
     assert touched(study) - before < 1000
 
 
+@pytest.mark.slow
 def test_postgresql_reads_each_answer_once_with_statistics_of_another_study(own_server):
     """Not all with all, which for a hundred thousand answers would take hours: the log, a file told again, a fork."""
     A, params = np.eye(1500) + 0.5, {"n": 1500, "rank": 3}
@@ -777,6 +780,7 @@ def test_a_file_that_is_no_export_is_refused(tmp_path, lab):
         Study.load(lab, path)
 
 
+@pytest.mark.slow
 def test_exports_travel_between_databases(postgres_url, lab, tmp_path):
     study = Study.create(
         lab, "lite", rows=[f"r{k}" for k in range(9)], plan="adaptive-nystrom", seed=1

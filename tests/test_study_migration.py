@@ -162,6 +162,7 @@ def test_a_database_of_the_earlier_version_goes_on(earlier, tmp_path):
         assert connection.exec_driver_sql("PRAGMA application_id").scalar() == OURS
 
 
+@pytest.mark.slow
 def test_a_database_of_the_earlier_version_goes_on_in_postgresql(earlier, own_server):
     earlier(own_server.url)
     goes_on(own_server.url)

@@ -423,6 +423,7 @@ def test_rivals_refuse():
 # ---------------------------------------------------------------- reproduction
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["price", "regime", "lemma13", "one-attribute", "single"])
 def test_quick_figures(name, tmp_path):
     from entrywise.reproduce.figures import Drawing
@@ -435,6 +436,7 @@ def test_quick_figures(name, tmp_path):
     assert len((tmp_path / f"{name}.csv").read_text().splitlines()) > 2
 
 
+@pytest.mark.slow
 def test_quick_figure_of_real_sensors(data_folder, tmp_path):
     from entrywise.reproduce.figures import Drawing
     from entrywise.reproduce.subspace import FIGURES

@@ -88,10 +88,10 @@ def _draw(
     path: Path, by_class: Indices, pivots: Indices, curves: dict[str, tuple[Array, Array]]
 ) -> None:
     """Draw which entries were bought and how the error falls for each rule."""
-    from entrywise.reproduce.figures import new_figure, save_figure
+    from entrywise import plot
 
     n = len(by_class)
-    figure, ((left, right),) = new_figure(columns=2, width=5.2, height=4.6)
+    figure, ((left, right),) = plot.figure(columns=2, width=5.2, height=4.6)
     place = np.empty(n, int)
     place[by_class] = np.arange(n)
     at = place[pivots]
@@ -116,4 +116,4 @@ def _draw(
     right.set_title("error against entries bought", fontsize=10)
     right.grid(alpha=0.3, which="both")
     right.legend(frameon=False)
-    save_figure(path, figure)
+    plot.save(path, figure)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from entrywise.cli._shared import Format, emit
 
 
-class JudgedBoard(NamedTuple):
-    """Scores with judges, the purchase and the names of its rows, and what to say of the judges."""
+class Reported(NamedTuple):
+    """Scores as printed, the purchase and the names of its rows, and what else there is to say."""
 
     board: Any
     bought: Any
@@ -39,7 +39,7 @@ def report_judged(
     groups: str | None,
     bias: bool,
     format: Format,
-) -> JudgedBoard:
+) -> Reported:
     """Print scores with and without judges, or the judges' bias by row; return what else there is to say."""
     from entrywise.apply.leaderboard import Bought, judged
     from entrywise.tables import read_entries
@@ -73,7 +73,7 @@ def report_judged(
     if not bias:
         told.append("how each judge treats every row: --bias")
     bought = Bought.from_table(board.fit.dear) if files else given.bought
-    return JudgedBoard(board, bought, labels, tuple(told))
+    return Reported(board, bought, labels, tuple(told))
 
 
 def _all_columns(*tables: Any) -> list[str]:

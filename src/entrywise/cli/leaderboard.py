@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from entrywise.cli._judged import named_file, report_judged
+from entrywise.cli._judged import Reported, named_file, report_judged
 from entrywise.cli._options import Where
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, named, say
 from entrywise.cli.study import count
@@ -230,75 +230,26 @@ def report(
 
     Example: entrywise leaderboard report results.csv --level 0.95
     """
-    from entrywise.answers import range_of
-    from entrywise.apply.leaderboard import savings, scores, verdict
+    from entrywise.apply.leaderboard import verdict
     from entrywise.exceptions import ParameterError
 
-    if _is_study(source):
-        if judge:
-            raise ParameterError(
-                "--judge goes with a table; a study knows its judges by its own answers"
-            )
-        given = _of_study(source, name)
-    else:
-        given = _of_table(source)
-    fit, bought, names, words = given.fit, given.bought, given.names, given.words
-    prices = given.prices
-    if given.target is not None:
-        prices = prices.of_instrument(given.target)
-    if judge:  # of how many cells depends on the judges' tables, too
-        words = [f"{len(bought)} cells of the dear instrument are there; the others are completed"]
-    if judge or bought.judges:
+    given = _given(source, name, with_files=bool(judge))
+    asked: dict[str, Any] = {"level": level, "promise": promise, "bounds": bounds_of(bounds)}
+    if judge or given.bought.judges:
         told = report_judged(
-            source,
-            judge or [],
-            given,
-            level=level,
-            promise=promise,
-            bounds=bounds_of(bounds),
-            groups=groups,
-            bias=bias,
-            format=format,
+            source, judge or [], given, groups=groups, bias=bias, format=format, **asked
         )
-        say(verdict(told.board, told.bought, told.names, prices))
-        for line in (*words, *told.words):
-            say(line)
-        if plot is not None:
-            _draw(plot, told.board, list(told.names))
-            say(f"picture: {plot.resolve()}")
-        return
-    if bias or groups:
+    elif bias or groups:
         raise ParameterError(
             "--bias and --groups need what a judge said; give --judge FILE, or tell the study its answers first"
         )
-    if columns is None and bought.is_complete:
-        words.append(
-            "every cell is known: the columns count as a sample of others (--columns these if they are all)"
-        )
-    columns = columns or ("sample" if bought.is_complete else "these")
-    board = scores(
-        fit,
-        bought,
-        level,
-        prices,
-        bounds=range_of(bought.values, bounds_of(bounds)),
-        promise=promise,  # type: ignore[arg-type]
-        columns=columns,  # type: ignore[arg-type]
-    )
-    _print(board, names, level, format)
-    say(verdict(board, bought, names, prices))
-    for line in words:
+    else:
+        told = _report_scores(given, columns=columns, format=format, **asked)
+    say(verdict(told.board, told.bought, told.names, given.quotes))
+    for line in (*given.words, *told.words):
         say(line)
-    say(f"intervals: {board.how}")
-    light = [names[i] for i in board.order if board.light[i]]
-    if light:
-        say(
-            f"rests on fewer than 5 cells: {', '.join(light[:10])}{' ...' if len(light) > 10 else ''}"
-        )
-    if not bought.known.all() and "table" not in bought.arms:
-        say(savings(board, bought, prices).words)
     if plot is not None:
-        _draw(plot, board, names)
+        _draw(plot, told.board, list(told.names))
         say(f"picture: {plot.resolve()}")
 
 
@@ -407,6 +358,44 @@ def _known(
     return found or None
 
 
+def _report_scores(
+    given: _Given,
+    columns: str | None,
+    level: float,
+    promise: str,
+    bounds: tuple[float, float] | None,
+    format: Format,
+) -> Reported:
+    """Print the scores of what was bought; return what else there is to say."""
+    from entrywise.answers import range_of
+    from entrywise.apply.leaderboard import savings, scores
+
+    bought, names, words = given.bought, given.names, []
+    if columns is None and bought.is_complete:
+        columns = "sample"
+        words.append(
+            "every cell is known: the columns count as a sample of others (--columns these if they are all)"
+        )
+    board = scores(
+        given.fit,
+        bought,
+        level,
+        given.quotes,
+        bounds=range_of(bought.values, bounds),
+        promise=promise,  # type: ignore[arg-type]
+        columns=columns or "these",  # type: ignore[arg-type]
+    )
+    _print(board, names, level, format)
+    words.append(f"intervals: {board.how}")
+    light = [names[i] for i in board.order if board.light[i]]
+    if light:
+        more = " ..." if len(light) > 10 else ""
+        words.append(f"rests on fewer than 5 cells: {', '.join(light[:10])}{more}")
+    if not bought.known.all() and "table" not in bought.arms:
+        words.append(savings(board, bought, given.quotes).words)
+    return Reported(board, bought, tuple(names), tuple(words))
+
+
 def _print(board: Any, names: list[str], level: float, format: Format) -> None:
     """Print a line a row, the best first; places as a range on the terminal."""
     from entrywise.fragments import figures
@@ -447,6 +436,24 @@ class _Given(NamedTuple):
     prices: Any = None
     target: str | None = None
 
+    @property
+    def quotes(self) -> Any:
+        """Prices of the instrument whose answers count."""
+        return self.prices if self.target is None else self.prices.of_instrument(self.target)
+
+
+def _given(source: str, name: str, with_files: bool) -> _Given:
+    """Return what a study or a table holds; `with_files` where judges speak in tables of their own."""
+    from entrywise.exceptions import ParameterError
+
+    if not _is_study(source):
+        return _of_table(source, with_files)
+    if with_files:
+        raise ParameterError(
+            "--judge goes with a table; a study knows its judges by its own answers"
+        )
+    return _of_study(source, name)
+
 
 def _of_study(database: str, name: str) -> _Given:
     """Return fit, purchase, names, prices and words of a study."""
@@ -479,7 +486,7 @@ def _of_study(database: str, name: str) -> _Given:
     return _Given(fit, bought, names, cols, words, study.prices, target)
 
 
-def _of_table(path: str) -> _Given:
+def _of_table(path: str, with_files: bool) -> _Given:
     """Return a partly filled table as a purchase, with names and words."""
     from entrywise.apply.leaderboard import Bought
     from entrywise.tables import read_entries
@@ -489,6 +496,8 @@ def _of_table(path: str) -> _Given:
     names = _labels(table.row_labels, m)
     rest = "; the others are completed" if len(table) < m * n else ""
     words = [f"{len(table)} of {m * n} cells are there ({len(table) / (m * n):.1%}){rest}"]
+    if with_files:  # of how many cells depends on the judges' tables, too
+        words = [f"{len(table)} cells of the dear instrument are there; the others are completed"]
     cols = _labels(table.col_labels, n)
     return _Given(None, Bought.from_table(table), names, cols, words)
 

@@ -219,9 +219,9 @@ def _read_numpy(file: str) -> Any:
 
 def draw_spectrum(path: Path, found: Any) -> None:
     """Draw the spectrum, the components kept in colour."""
-    from entrywise.reproduce.figures import new_figure, save_figure
+    from entrywise import plot
 
-    figure, axes = new_figure()
+    figure, axes = plot.figure()
     ax = axes[0, 0]
     shown = min(found.d, max(20, found.k + 5))
     at = np.arange(1, shown + 1)
@@ -236,4 +236,4 @@ def draw_spectrum(path: Path, found: Any) -> None:
     ax.set_title(
         f"{found.k} of {found.d} components, {found.explained_variance_ratio.sum():.0%} of the variance"
     )
-    save_figure(path, figure)
+    plot.save(path, figure)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from entrywise.linalg._jit_sets import root_of
+
 # the increments and factors of SplitMix64 (Steele, Lea, Flood 2014), which mixes 64 bits
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -86,14 +88,7 @@ def unite(parent, rows, cols):
     """Join rows and columns (which follow the rows in `parent`) that an entry links."""
     m = parent[-1]
     for t in range(len(rows)):
-        a = rows[t]
-        b = m + cols[t]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
+        a, b = root_of(parent, rows[t]), root_of(parent, m + cols[t])
         if a < b:
             parent[b] = a
         elif b < a:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from entrywise.linalg._jit_sets import root_of
+
 EXACT_KEYS = 64  # buckets of the elimination queue: exact degrees below this, then eight an octave
 
 
@@ -45,13 +47,7 @@ def spanning_forest(n: Any, i: Any, j: Any, order: Any) -> Any:
     taken = np.empty(max(n - 1, 0), np.int64)
     count = 0
     for e in order:
-        a, b = i[e], j[e]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
+        a, b = root_of(parent, i[e]), root_of(parent, j[e])
         if a != b:
             if size[a] < size[b]:
                 a, b = b, a
@@ -64,10 +60,7 @@ def spanning_forest(n: Any, i: Any, j: Any, order: Any) -> Any:
     part = np.full(n, -1, np.int64)
     parts = 0
     for v in range(n):  # numbered in order of their first node
-        a = v
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
+        a = root_of(parent, v)
         if part[a] < 0:
             part[a] = parts
             parts += 1

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise import plot
 from entrywise.bounds.binary import (
     bicluster_bound,
     data_bound,
@@ -18,7 +19,7 @@ from entrywise.bounds.binary import (
 )
 from entrywise.online import MatrixWinnow, RandomizedRounding, auto
 from entrywise.reproduce._binary_streams import TRIALS, hazan_of, legend, mistakes, stream_of
-from entrywise.reproduce.figures import Claim, Drawing, gap, new_figure
+from entrywise.reproduce.figures import Claim, Drawing, gap
 
 KINDS = 3  # of rows and of columns
 OURS, HAZAN, ROUNDING = "Theorem 3.1", "Hazan et al.", "Cesa-Bianchi and Shamir"  # whose bounds
@@ -59,7 +60,7 @@ def comparison(work: Drawing) -> list[Claim]:
     )
     far = np.geomspace(10, 1e6, 60)
     bounds = _bounds(far)
-    figure, axes = new_figure(columns=2, width=6.4, height=4.4)
+    figure, axes = plot.figure(columns=2, width=6.4, height=4.4)
     _draw_counts(axes[0, 0], found)
     _draw_bounds(axes[0, 1], far, bounds)
     work.picture("comparison.png", figure)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise import plot
 from entrywise.online import (
     Doubling,
     GoldmanWarmuth,
@@ -23,7 +24,7 @@ from entrywise.online import (
     auto,
 )
 from entrywise.reproduce._binary_streams import TRIALS, Stream, hazan_of, mistakes
-from entrywise.reproduce.figures import Claim, Drawing, new_figure
+from entrywise.reproduce.figures import Claim, Drawing
 
 DATA = {"zoo": "traits", "house_votes_84": "votes", "senate_106": "votes"}
 COLORS = {"auto": "tab:orange", "kernel in hindsight": TRIALS}
@@ -54,7 +55,7 @@ def votes(work: Drawing) -> list[Claim]:
         ("data", *names),
         [(d, *row.values()) for d, row in found.items()],
     )
-    figure, axes = new_figure(columns=len(found), width=4.2)
+    figure, axes = plot.figure(columns=len(found), width=4.2)
     for axis, (name, row) in zip(axes[0], found.items(), strict=True):
         _draw(axis, name, row)
         axis.tick_params(labelsize=8, labelleft=axis is axes[0, 0])

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise import datasets
+from entrywise import datasets, plot
 from entrywise.active import (
     adaptive_nystrom,
     lil_ucb,
@@ -45,7 +45,6 @@ from entrywise.reproduce.figures import (
     Drawing,
     Figure,
     gap,
-    new_figure,
 )
 from entrywise.results import LowRank
 from entrywise.types import Array
@@ -282,7 +281,7 @@ def _bandits(
     size: tuple[str, str],
 ) -> list[Claim]:
     """Draw every algorithm on each problem, and judge the claims."""
-    drawing, axes = new_figure(3)
+    drawing, axes = plot.figure(3)
     every = {}
     for ax, problem in zip(axes[0], problems, strict=True):
         every[problem.name] = _errors(work, problem, budgets, runs)
@@ -353,7 +352,7 @@ def figure_a2(work: Drawing) -> list[Claim]:
     problem = PairProblem("ML-100K gender", title, crowd.losses.to_dense(), coins, 2)
     names = (PAPER, "OptSpace", "soft-impute", OURS, BEST)
     errors = _errors(work, problem, budgets, runs, names)
-    figure, axes = new_figure(1, width=6.0)
+    figure, axes = plot.figure(1, width=6.0)
     _draw(axes[0, 0], budgets, errors, problem.title, names)
     axes[0, 0].legend(fontsize=8)
     work.picture("appendix2.png", figure)
@@ -385,7 +384,7 @@ def figure_2(work: Drawing) -> list[Claim]:
             names[five],
         ),
     ]
-    figure, axes = new_figure(4, 2, 3.4, 3.2)
+    figure, axes = plot.figure(4, 2, 3.4, 3.2)
     rows, claims = [], []
     for line, (theirs, name, X, of) in zip(axes, problems, strict=True):
         maps = work.each(name, [*KERNELS], lambda kind, X=X: _map(kind, X).tolist())  # type: ignore[misc]

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from entrywise import plot
 from entrywise.bounds.binary import (
     bicluster_bound,
     graph_complexity_bound,
@@ -37,7 +38,6 @@ from entrywise.reproduce.figures import (
     Figure,
     gap,
     mean_interval,
-    new_figure,
     new_panel,
 )
 
@@ -275,7 +275,7 @@ def sizes(work: Drawing) -> list[Claim]:
     work.csv("sizes.csv", ("side", "seed", "bound", "winnow", "auto"), rows)
     every = np.array(rows, float)
     table = np.array([np.delete(every[every[:, 0] == x].mean(axis=0), 1) for x in sides])
-    figure, axes = new_figure(columns=2, width=6.4)
+    figure, axes = plot.figure(columns=2, width=6.4)
     axis = axes[0, 0]
     both = 2 * table[:, 0]
     axis.plot(both, table[:, 1] / both, color=BOUND, label="Corollary 5.3")

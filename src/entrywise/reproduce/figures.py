@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import time
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from entrywise import plot
 from entrywise.npz import write_whole
 from entrywise.tables import write_table
 
@@ -142,7 +142,7 @@ class Drawing:
 
     def picture(self, name: str, figure: Any) -> None:
         """Write a picture of the figure."""
-        save_figure(self.folder / name, figure)
+        plot.save(self.folder / name, figure)
 
     def save(self) -> None:
         """Write the finished pieces."""
@@ -231,29 +231,10 @@ def mean_interval(values: ArrayLike) -> tuple[float, float, float]:
     return middle, middle - half, middle + half
 
 
-def new_figure(
-    columns: int = 1, rows: int = 1, width: float = 5.0, height: float = 3.8
-) -> tuple[Any, Any]:
-    """Return a matplotlib figure and its array of axes, (rows, columns), drawn without a screen."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
-
-    figure = Canvas(figsize=(width * columns, height * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(rows, columns, squeeze=False)
-
-
 def new_panel(width: float = 5.0, height: float = 3.8) -> tuple[Any, Any]:
     """Return a matplotlib figure and its only axes."""
-    figure, axes = new_figure(width=width, height=height)
+    figure, axes = plot.figure(width=width, height=height)
     return figure, axes[0, 0]
-
-
-def save_figure(path: Path, figure: Any) -> None:
-    """Write a picture, whole or not at all."""
-    data = io.BytesIO()
-    figure.savefig(data, format="png", dpi=110)
-    write_whole(path, data.getvalue())
 
 
 @dataclass(frozen=True)

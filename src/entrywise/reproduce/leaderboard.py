@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from entrywise import datasets
+from entrywise import datasets, plot
 from entrywise.active import most_informative, top_two
 from entrywise.active.cells.ucb_e import ucb_e
 from entrywise.apply.leaderboard import Bought, scores
 from entrywise.oracles import MatrixOracle
 from entrywise.play import play
 from entrywise.queries import Prices
-from entrywise.reproduce.figures import Claim, Drawing, Figure, new_figure
+from entrywise.reproduce.figures import Claim, Drawing, Figure
 from entrywise.run import Run
 from entrywise.types import Array
 
@@ -56,7 +56,7 @@ def spend(work: Drawing) -> list[Claim]:
     cases = matrices(work.quick)
     seeds = range(900, 902) if work.quick else range(900, 905)
     rules = ("uniform", "random", "gain") if work.quick else RULES
-    figure, axes = new_figure(columns=3, rows=2, width=4.4, height=3.4)
+    figure, axes = plot.figure(columns=3, rows=2, width=4.4, height=3.4)
     table, claims = [], []
     for axis, (name, (A, price, shares)) in zip(axes.ravel(), cases.items(), strict=True):
         errors = _errors(A, price, shares, rules, seeds)
@@ -152,7 +152,7 @@ def best(work: Drawing) -> list[Claim]:
             right[name].append(hits / count)
             table.append((name, share, hits / count, count))
         work.say(f"  {name}: {right[name]}")
-    figure, ((axis,),) = new_figure(width=5.5)
+    figure, ((axis,),) = plot.figure(width=5.5)
     for name, values in right.items():
         axis.plot([100 * s for s in shares], values, "o-", ms=4, label=name)
     axis.set(
@@ -189,7 +189,7 @@ def coverage(work: Drawing) -> list[Claim]:
         for name, case in matrices(work.quick).items()
         if name in ("oboe", "kiba", "jester")
     }
-    figure, ((axis,),) = new_figure(width=5.5)
+    figure, ((axis,),) = plot.figure(width=5.5)
     for place, (name, (A, _, _)) in enumerate(cases.items()):
         known = ~np.isnan(A)
         found = []

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from entrywise import plot
 from entrywise.reproduce._noisycur import (
     METHODS,
     SMALL,
@@ -35,7 +36,6 @@ from entrywise.reproduce.figures import (
     Drawing,
     Figure,
     gap,
-    new_figure,
     new_panel,
 )
 from entrywise.types import Array
@@ -213,7 +213,7 @@ def _panels(
     number: str, work: Drawing, pair: tuple[Contest, Contest], runs: int, theirs: str
 ) -> list[Claim]:
     """Draw error against d for the low and the high noise, and judge the paper's claims."""
-    figure, axes = new_figure(columns=2, width=6.4, height=4.2)
+    figure, axes = plot.figure(columns=2, width=6.4, height=4.2)
     rows: list[tuple[Any, ...]] = []
     claims: list[Claim] = []
     for axis, c in zip(axes[0], pair, strict=True):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from entrywise import plot
 from entrywise.bounds.rank_one import block_family, corollary_2, path_family, smallest_gap
 from entrywise.gallery import random_rank_one
 from entrywise.linalg.laplacian import Laplacian
@@ -33,7 +34,6 @@ from entrywise.reproduce.figures import (
     Figure,
     gap,
     mean_interval,
-    new_figure,
     new_panel,
 )
 from entrywise.results import LowRank
@@ -156,7 +156,7 @@ def convergence(
 def _draw(
     work: Drawing, name: str, panels: list[tuple[str, str, Sequence[Any], Errors]], title: str
 ) -> None:
-    figure, axes = new_figure(columns=2, rows=(len(panels) + 1) // 2, width=5.6, height=4.0)
+    figure, axes = plot.figure(columns=2, rows=(len(panels) + 1) // 2, width=5.6, height=4.0)
     for ax in axes.ravel()[len(panels) :]:
         ax.set_axis_off()
     rows = []
@@ -414,7 +414,7 @@ def figure_4(work: Drawing) -> list[Claim]:
         return {"ridge": [relative(found, x, y) for found in fits], "log-LS": level}
 
     found = work.each(f"4, ridge, {n}", [(m, t) for m in masks for t in range(trials)], errors)
-    figure, axes = new_figure(columns=2, width=5.2)
+    figure, axes = plot.figure(columns=2, width=5.2)
     claims, rows = [], []
     for ax, mask in zip(axes[0], masks, strict=True):
         ridge = np.array([found[mask, t]["ridge"] for t in range(trials)])  # (trials, ridges)
@@ -444,7 +444,7 @@ def figure_5(work: Drawing) -> list[Claim]:
     n, p = (QUICK[0], QUICK[2]) if work.quick else (1000, 0.01)
     trials = max(2, work.runs(3, 20))
     steps = (1, 10, 100) if work.quick else (1, 3, 10, 30, 100, 300, 1000)
-    figure, axes = new_figure(columns=2, width=5.2)
+    figure, axes = plot.figure(columns=2, width=5.2)
     claims, rows = [], []
     for ax, mask in zip(axes[0], ("star", "random"), strict=True):
         found = convergence(work, f"5, {mask}", mask, n, trials, steps, p)
@@ -495,7 +495,7 @@ def figure_bounds(work: Drawing) -> list[Claim]:
         lower.append(math.exp(2.0 * math.sqrt((2 * n - 1) / 2)) - 1)
         upper.append(corollary_2((n, n), 2.0, gap, 2.0))
         rows.append(("path", n, consistent[-1], chain[-1], lower[-1], upper[-1]))
-    figure, axes = new_figure(columns=2, width=5.2)
+    figure, axes = plot.figure(columns=2, width=5.2)
     ax = axes[0, 0]
     ax.semilogy(sizes, consistent, "o-", label="log-LS (consistent)")
     ax.semilogy(sizes, lower, ":", label="theorem 3 (a), lower bound")

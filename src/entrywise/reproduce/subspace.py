@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from entrywise import plot
 from entrywise.active import subspace
 from entrywise.active.subspaces.bandit import draw_pairs
 from entrywise.bounds import subspace as bounds
@@ -24,7 +25,6 @@ from entrywise.reproduce.figures import (
     Claim,
     Drawing,
     Figure,
-    new_figure,
     new_panel,
 )
 from entrywise.types import Array
@@ -76,7 +76,7 @@ def excess(work: Drawing) -> list[Claim]:
     seeds = range(work.runs(2, 5))
     grid = (1000, 4000) if work.quick else (1000, 2000, 5000, 10_000, 20_000, 50_000)
     rows: list[tuple[Any, ...]] = []
-    figure, axes = new_figure(columns=3)
+    figure, axes = plot.figure(columns=3)
     for c, r in enumerate((2, 5, 10, 25)):
         found = [_excess(work, 50, 3, r, m, seeds) for m in grid]
         bound = [bounds.popca_excess(50, 3, r, m) for m in grid]
@@ -214,7 +214,7 @@ def price(work: Drawing) -> list[Claim]:
         law = bounds.coins_law(d, 1, 1 / 32, np.random.default_rng(1000 + seed))
         return float(method(law, d, r, m, seed))
 
-    figure, axes = new_figure()
+    figure, axes = plot.figure()
     ax, x = axes[0, 0], np.array(sizes) / r
     rows, found = [], {}
     ways = {"by chance": _passive, "chosen": _active}
@@ -269,7 +269,7 @@ def price(work: Drawing) -> list[Claim]:
 
 def regime(work: Drawing) -> list[Claim]:
     """Where Theorem 7 beats Corollary 3."""
-    figure, axes = new_figure(columns=2)
+    figure, axes = plot.figure(columns=2)
     rows, begins = [], {}
     for ax, d in zip(axes[0], (100, 1000), strict=True):
         k, r, epsilon = 1, 2, np.geomspace(1e-5, 1e-1, 33 if work.quick else 201)
@@ -314,7 +314,7 @@ def lemma13(work: Drawing) -> list[Claim]:
     """Lemma 13 (Lounici) beside Lemma 2: error of the covariance, measured and bounded, for large and small samples."""
     d, r, runs = 30, 5, work.runs(2, 10)
     grid = (500, 2000) if work.quick else (500, 1000, 2000, 5000, 10_000, 20_000)
-    figure, axes = new_figure(columns=2)
+    figure, axes = plot.figure(columns=2)
     rows, better = [], {}
     for ax, size in zip(axes[0], (1.0, 0.1), strict=True):
         law = bounds.coins_law(d, 3, 1 / 32, np.random.default_rng(0), pairs=False)
@@ -391,7 +391,7 @@ def one_attribute(work: Drawing) -> list[Claim]:
     for sign in (1, -1):
         X = bounds.diagonals_law(sign).draw(20_000, np.random.default_rng(5))
         shares.append([float(np.mean(X[:, j] > 0)) for j in (0, 1)])
-    figure, axes = new_figure(columns=2)
+    figure, axes = plot.figure(columns=2)
     at = np.arange(2)
     for c, (name, each) in enumerate(zip(("first law", "second law"), shares, strict=True)):
         axes[0, 0].bar(at + 0.35 * c - 0.18, each, 0.33, label=name, color=f"C{c}")

@@ -328,22 +328,24 @@ def _has_header(
     first, body = records[0], records[1:]
     if _has_usual(first, usual):
         return True
-    is_number = [_looks_number(cell, separator) and not _ZEROS.fullmatch(cell) for cell in first]
-    blank = [is_gap(cell) for cell in first]
-    if all(n or b for n, b in zip(is_number, blank, strict=True)):
+    places = range(len(first))
+    numbers_at = [k for k in places if _is_value(first[k], separator)]
+    gaps_at = [k for k in places if is_gap(first[k])]
+    if len(numbers_at) + len(gaps_at) == len(first):
         return _numbers_are_names(path, first, body)
-    below = [_is_numeric([record[k] for record in body]) for k in range(len(first))]
-    text_over_numbers = any(
-        below[k] and not is_number[k] and not blank[k] for k in range(len(first))
-    )
-    numbers_at = [k for k in range(len(first)) if is_number[k]]
-    if text_over_numbers and not numbers_at:
-        return True
+    over_numbers = {k for k in places if _is_numeric([record[k] for record in body])}
+    text_over_numbers = bool(over_numbers.difference(numbers_at, gaps_at))
     if numbers_at:
         return _mixed_is_header(path, first, body, numbers_at, text_over_numbers)
-    if any(below[k] and blank[k] for k in range(1, len(first))):
+    if text_over_numbers:
+        return True
+    if over_numbers.intersection(gaps_at) - {0}:  # a corner may be blank
         raise _unclear(path)
     return not _again(records)
+
+
+def _is_value(cell: str, separator: str | None) -> bool:
+    return _looks_number(cell, separator) and not _ZEROS.fullmatch(cell)
 
 
 def _is_named(
@@ -368,31 +370,43 @@ def _again(records: Sequence[Sequence[str]]) -> bool:
 
 def _numbers_are_names(path: str, first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Return whether a first line of numbers, perhaps after a blank corner, names columns: 0, 1, 2, ..."""
-    corner = first[0] == "" and len(first) > 1
-    cells = list(first[1:] if corner else first)
-    if body and any(first) and all(map(is_gap, first)):  # a row of gaps, or a column called NA
+    corner = int(first[0] == "" and len(first) > 1)
+    cells, below = first[corner:], [record[corner:] for record in body]
+    if _may_be_called_gap(first, cells, below):
         raise _unclear(path)
-    whole_ones = [cell for cell in cells if not is_gap(cell)]
-    below = [record[corner:] for record in body]
-    if 0 < len(whole_ones) < len(cells) and _by_another_hand(whole_ones, below):
-        raise _unclear(path)  # one of the columns may be called NA
-    if not body or (not corner and not _may_be_names(cells)):
+    if not body or not (corner or _may_be_names(cells)):
         return False
-    places = [whole(cell) for cell in cells]
-    run = len(places) > 1 and any(places == list(range(s, s + len(places))) for s in (0, 1))
     if corner and not all(record[0] for record in body):
         return False
-    if corner and run:
+    if (corner and _counts_on(cells)) or _by_another_hand(cells, below):
         return True
-    if _by_another_hand(cells, below):
-        return True
-    if run or corner or _few_or_even(places) or not _like_body(first, body):
+    if corner or _few_or_even(cells) or not _like_body(first, body):
         raise _unclear(path)
     return False
 
 
-def _few_or_even(places: Sequence[int | None]) -> bool:
-    """Return whether whole numbers are one or two, or stand at even distances: years, ids, ..."""
+def _may_be_called_gap(
+    first: Sequence[str], cells: Sequence[str], below: Sequence[Sequence[str]]
+) -> bool:
+    """Return whether a column may be called NA: a line of gaps, or gaps beside names."""
+    if below and any(first) and all(map(is_gap, first)):
+        return True
+    filled = [cell for cell in cells if not is_gap(cell)]
+    return 0 < len(filled) < len(cells) and _by_another_hand(filled, below)
+
+
+def _counts_on(cells: Sequence[str]) -> bool:
+    """Return whether cells are 0, 1, 2, ... or 1, 2, 3, ..."""
+    places = [whole(cell) for cell in cells]
+    return len(places) > 1 and places in (
+        list(range(len(places))),
+        list(range(1, len(places) + 1)),
+    )
+
+
+def _few_or_even(cells: Sequence[str]) -> bool:
+    """Return whether whole numbers are one or two, or stand at even distances: places, years, ids, ..."""
+    places = [whole(cell) for cell in cells]
     if len(places) < 3 or None in places:
         return len(places) < 3
     return len(set(np.diff(np.array(places, np.float64)).tolist())) == 1
