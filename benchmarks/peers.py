@@ -383,9 +383,14 @@ def cells(lines: list[Line]) -> list[tuple[str, str, str, str]]:
     for line in lines:
         error = "" if np.isnan(line.error) else f"{line.error:.3g}"
         mark = " (best)" if error and line.error <= best * 1.0005 else ""
-        time = "" if np.isnan(line.seconds) else f"{line.seconds / ours:.2g}"
+        time = "" if np.isnan(line.seconds) else times(line.seconds / ours)
         rows.append((line.name, error + mark, time, line.trust))
     return rows
+
+
+def times(ratio: float) -> str:
+    """Return a ratio by two digits, never as a power of ten."""
+    return f"{float(f'{ratio:.2g}'):g}"
 
 
 COLUMNS = ("method", "error", "CPU time, ours = 1", "what it says of its own error")
@@ -393,7 +398,7 @@ COLUMNS = ("method", "error", "CPU time, ours = 1", "what it says of its own err
 
 def page(found: list[tuple[str, list[Line]]]) -> str:
     """Return the tables as reStructuredText, with date and versions."""
-    versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", *PACKAGES)]
+    versions = [f"{name} {version(name)}" for name in ("entrywise", "numpy", "scipy", *PACKAGES)]
     today = datetime.date.today().isoformat()
     head = f"Measured on {today} with Python {platform.python_version()}, {', '.join(versions)}."
     parts = [head, ""]

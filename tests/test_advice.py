@@ -147,6 +147,24 @@ def test_how_to_read_it_is_said_and_said_on(tmp_path):
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.parametrize("header", ["auto", "yes"])
+def test_years_over_decimal_commas_and_parted_thousands_are_a_table(tmp_path, header):
+    rng = np.random.default_rng(3)
+    sales = 1000 * rng.gamma(2.0, 1.0, (20, 1)) * (1 + 0.1 * rng.standard_normal((20, 6)))
+    lines = ["Filiale;" + ";".join(map(str, range(2018, 2024)))]
+    for i, row in enumerate(sales):
+        cells = [f"{x:,.1f}".translate(str.maketrans(",.", ".,")) for x in row]
+        cells[i % 6] = ""
+        lines.append(f"Filiale {i};" + ";".join(cells))
+    file = tmp_path / "umsatz.csv"
+    file.write_text("\n".join(lines) + "\n")
+    found = advise(file, header=header)
+    assert found.kind in ("table", "products")
+    assert "read 20 x 6, 100 known: Filiale x columns" in found.says[0]
+    done = CliRunner().invoke(app, shlex.split(found.command.split(" > ")[0])[1:])
+    assert done.exit_code == 0, done.output
+
+
 def test_the_command_prints_it(tmp_path):
     (tmp_path / "t.csv").write_text(TABLES["long"][1])
     done = CliRunner().invoke(app, ["advise", str(tmp_path / "t.csv"), "--format", "json"])

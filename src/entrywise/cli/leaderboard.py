@@ -12,6 +12,7 @@ from entrywise.cli._judged import named_file, report_judged
 from entrywise.cli._options import Where
 from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, named, say
 from entrywise.cli.study import count
+from entrywise.fragments import unit_of
 
 leaderboard = typer.Typer(
     name="leaderboard",
@@ -146,8 +147,8 @@ def create(
         cols=tasks,
         currency=currency,
     )
-    cells, unit = len(models) * len(tasks), f" {currency}" if currency else ""
-    say(f"{len(models)} rows x {len(tasks)} columns, {cells} cells, {budget:g}{unit} to spend")
+    cells, money = len(models) * len(tasks), f"{budget:g}{unit_of(currency)}"
+    say(f"{len(models)} rows x {len(tasks)} columns, {cells} cells, {money} to spend")
     free = hint(price, rows, cols)
     if free is not None:
         say(free)
@@ -178,7 +179,8 @@ def add(
     quotes = longer(study.prices.to_json(), price or [], None, rows, None)
     features = new_features(study, {"row": rows}, {})
     study.extend(rows=fresh, budget=budget, prices=quotes, **features)
-    say(f"{count(len(fresh), 'row')} added with {budget:g} to spend")
+    unit = unit_of(study.store.record(name).currency)
+    say(f"{count(len(fresh), 'row')} added with {budget:g}{unit} to spend")
     say(f"next: entrywise study ask {named(database)} {name} > todo.csv")
 
 
@@ -243,7 +245,8 @@ def report(
     else:
         given = _of_table(source)
     fit, bought, names, words = given.fit, given.bought, given.names, given.words
-    prices = given.prices
+    prices, currency = given.prices, given.currency
+    answers = bounds_of(bounds) or given.bounds
     if given.target is not None:
         prices = prices.of_instrument(given.target)
     if judge:  # of how many cells depends on the judges' tables, too
@@ -255,12 +258,12 @@ def report(
             given,
             level=level,
             promise=promise,
-            bounds=bounds_of(bounds),
+            bounds=answers,
             groups=groups,
             bias=bias,
             format=format,
         )
-        say(verdict(told.board, told.bought, told.names, prices))
+        say(verdict(told.board, told.bought, told.names, prices, currency))
         for line in (*words, *told.words):
             say(line)
         if plot is not None:
@@ -281,12 +284,12 @@ def report(
         bought,
         level,
         prices,
-        bounds=range_of(bought.values, bounds_of(bounds)),
+        bounds=range_of(bought.values, answers),
         promise=promise,  # type: ignore[arg-type]
         columns=columns,  # type: ignore[arg-type]
     )
     _print(board, names, level, format)
-    say(verdict(board, bought, names, prices))
+    say(verdict(board, bought, names, prices, currency))
     for line in words:
         say(line)
     say(f"intervals: {board.how}")
@@ -446,6 +449,8 @@ class _Given(NamedTuple):
     words: list[str]
     prices: Any = None
     target: str | None = None
+    bounds: tuple[float, float] | None = None
+    currency: str | None = None
 
 
 def _of_study(database: str, name: str) -> _Given:
@@ -461,7 +466,9 @@ def _of_study(database: str, name: str) -> _Given:
             f"study {name!r} runs {now['plan']}; a leaderboard needs {', '.join(sorted(set(PLANS.values())))}"
         )
     m, n = (int(x) for x in now["params"]["shape"])
-    available, target = (now["params"].get(word) for word in ("available", "target"))
+    available, target, bounds = (
+        now["params"].get(word) for word in ("available", "target", "bounds")
+    )
     bought = Bought.from_log(
         (m, n), study.log(), study.labels.index, available=available, target=target
     )
@@ -470,13 +477,13 @@ def _of_study(database: str, name: str) -> _Given:
     cols = [str(study.labels.col(j)) for j in range(n)]
     share = len(bought) / (m * n)
     of = "" if target is None else f" of {target}"
-    words = [
-        f"{len(bought)} of {m * n} cells{of} ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"
-    ]
+    money = f"{now['spent']:g} of {now['budget']:g}{unit_of(now['currency'])}"
+    words = [f"{len(bought)} of {m * n} cells{of} ({share:.1%}) for {money}; {now['state']}"]
     if fit.report.get("best") is not None:
         best, sure = names[int(fit.report["best"])], float(fit.report["confidence"])
         words.append(f"best: {best}, with probability {sure:.2f}")
-    return _Given(fit, bought, names, cols, words, study.prices, target)
+    currency = now["currency"]
+    return _Given(fit, bought, names, cols, words, study.prices, target, bounds, currency)
 
 
 def _of_table(path: str) -> _Given:
