@@ -48,6 +48,7 @@ def run():
     axes.axhspan(-0.3, 0, color=plot.COLOURS["faint"], alpha=0.4)
     axes.axhspan(1, 1.3, color=plot.COLOURS["faint"], alpha=0.4)
     axes.set_ylim(-0.3, 1.3)
+    axes.legend(frameon=False, loc="upper left", ncols=3)
     return right, held
 
 

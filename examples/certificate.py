@@ -40,6 +40,7 @@ def run():
         line.set(linestyle=":", color=plot.COLOURS["truth"])
     axes.legend(frameon=False)
     axes.set_yscale("log")
+    axes.set_ylim(min(map(min, lines.values())) / 3, 3)
     axes.set_title("What is certified, and what is true", loc="left")
     axes.set_xlabel(f"entries asked, of {200 * 201 // 2:,}")
     return int(broken)

@@ -264,6 +264,7 @@ def test_what_is_no_number_is_refused(tmp_path, cell):
         ('row,col,value\nx,"p,1\n', "line 2 cannot be read"),
         ("row;col;value\nx;p;1,5\ny;q;1.5\n", "with a point"),
         ("row;col;value\nx;p;1,234\ny;q;5,678\n", "with a point"),
+        ("senator,bill,vote\nann,b1,yea\nbob,b1,nay\nann,b2,yea\n", "values are words"),
         ("row;p;q\nx;1.200,5;1.5\ny;2,5;3.5\n", "with a point"),
         ("row;p;q\nx;1.200,5;\ny;2,5;1.20\n", "with a point"),
         ("row;p;q\nx;1.200,5;1,200.5\ny;2,5;3.5\n", "with a point"),

@@ -14,6 +14,7 @@ import typer
 
 from entrywise.cli._blocks import engine_at, refuse_for_folders
 from entrywise.cli._shared import (
+    DuplicatesOption,
     Format,
     FormatOption,
     HeaderOption,
@@ -91,7 +92,7 @@ def complete(
     layout: LayoutOption = "auto",
     labels: LabelsOption = "auto",
     header: HeaderOption = "auto",
-    duplicates: Annotated[str, typer.Option(help="refuse, first, last, mean or keep.")] = "refuse",
+    duplicates: DuplicatesOption = "refuse",
     seed: Annotated[int, typer.Option(help="For the held-out entries and the starts.")] = 0,
     engine: Annotated[
         str | None,

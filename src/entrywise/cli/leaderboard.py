@@ -10,7 +10,18 @@ import typer
 
 from entrywise.cli._judged import named_file, report_judged
 from entrywise.cli._options import Where
-from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, named, say
+from entrywise.cli._shared import (
+    DuplicatesOption,
+    Format,
+    FormatOption,
+    HeaderOption,
+    LabelsOption,
+    LayoutOption,
+    bounds_of,
+    emit,
+    named,
+    say,
+)
 from entrywise.cli.study import count
 from entrywise.fragments import unit_of
 
@@ -160,7 +171,12 @@ def add(
     database: Where,
     rows: Annotated[str, typer.Option(help="CSV whose first column names the new rows (models).")],
     budget: Annotated[float, typer.Option(help="Money for them, beside what is left.")],
-    price: PriceWords = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where calls have prices: rows:COLUMN of --rows, or a file with those of the new rows."
+        ),
+    ] = None,
     name: Name = "leaderboard",
 ) -> None:
     """Add new rows to a leaderboard: they are scored against all that is known.
@@ -320,6 +336,10 @@ def rehearse(
     likelihood: Likelihood = "gaussian",
     bounds: Bounds = None,
     seed: Annotated[int, typer.Option(help="Of the first purchase.")] = 0,
+    layout: LayoutOption = "auto",
+    labels: LabelsOption = "auto",
+    header: HeaderOption = "auto",
+    duplicates: DuplicatesOption = "refuse",
     format: FormatOption = Format.table,
 ) -> None:
     """Print what each budget would have bought on your own data, beside naive scores; on stderr what to do.
@@ -330,7 +350,8 @@ def rehearse(
     from entrywise.cli._study_prices import quotes
     from entrywise.tables import read_entries
 
-    past = read_entries(table).observations
+    how: dict[str, Any] = {"layout": layout, "labels": labels, "header": header}
+    past = read_entries(table, duplicates=duplicates, **how).observations  # type: ignore[arg-type]
     names = [_labels(past.row_labels, past.shape[0]), _labels(past.col_labels, past.shape[1])]
     told = play_through(
         past,
