@@ -8,6 +8,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import api_page
 import changelog_page
 import cli_page
+import drawn
 
 import entrywise
 
@@ -27,7 +28,7 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["front.css"]
 html_title = f"entrywise {entrywise.__version__}"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "scale-runs.rst"]  # the second is a part of scale
 napoleon_google_docstring = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
@@ -43,12 +44,14 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"__init__\.py",
     "download_all_examples": False,
     "show_signature": False,
+    "write_computation_times": False,
     "remove_config_comments": True,
 }
 
 api_page.write(Path(__file__).parent / "api.rst")
 cli_page.write(Path(__file__).parent / "cli.rst")
 cli_page.write_methods(Path(__file__).parent / "methods.rst")
+drawn.write(Path(__file__).parent)
 changelog_page.write(
     Path(__file__).parent.parent / "CHANGELOG.md", Path(__file__).parent / "changelog.rst"
 )

@@ -148,6 +148,82 @@ def test_how_to_read_it_is_said_and_said_on(tmp_path):
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.parametrize("header", ["auto", "yes"])
+def test_years_over_decimal_commas_and_parted_thousands_are_a_table(tmp_path, header):
+    rng = np.random.default_rng(3)
+    sales = 1000 * rng.gamma(2.0, 1.0, (20, 1)) * (1 + 0.1 * rng.standard_normal((20, 6)))
+    lines = ["Filiale;" + ";".join(map(str, range(2018, 2024)))]
+    for i, row in enumerate(sales):
+        cells = [f"{x:,.1f}".translate(str.maketrans(",.", ".,")) for x in row]
+        cells[i % 6] = ""
+        lines.append(f"Filiale {i};" + ";".join(cells))
+    file = tmp_path / "umsatz.csv"
+    file.write_text("\n".join(lines) + "\n")
+    found = advise(file, header=header)
+    assert found.kind in ("table", "products")
+    assert "read 20 x 6, 100 known: Filiale x columns" in found.says[0]
+    done = CliRunner().invoke(app, shlex.split(found.command.split(" > ")[0])[1:])
+    assert done.exit_code == 0, done.output
+
+
+def test_entries_that_stand_there_twice_are_averaged_and_said_so(tmp_path):
+    lines = TABLES["long"][1].splitlines()
+    file = tmp_path / "twice.csv"
+    file.write_text("\n".join([*lines, lines[1].rsplit(",", 1)[0] + ",0.25"]) + "\n")
+    found = advise(file)
+    assert "more than once" in found.says[0]
+    done = CliRunner().invoke(app, shlex.split(found.command.split(" > ")[0])[1:])
+    assert done.exit_code == 0, done.output
+
+
+def test_a_full_table_under_years_can_be_rehearsed_as_it_was_read(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.integers(10, 99, (12, 6))
+    lines = [f"C{i}," + ",".join(map(str, row)) for i, row in enumerate(values)]
+    file = tmp_path / "years.csv"
+    file.write_text("country,2016,2017,2018,2019,2020,2021\n" + "\n".join(lines) + "\n")
+    found = advise(file, header="yes")
+    assert found.kind == "complete"
+    words = [*shlex.split(found.command)[1:], "--budgets", "50%", "--repeats", "2"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+
+
+def public_tables(folder, data):
+    """Public data as people have them in files, chosen when the code was done: (kind, file)."""
+    votes = np.load(data / "house_votes_84" / "house_votes_84.npz")["votes"].astype(float)
+    board = np.load(data / "alpaca-eval" / "preferences.npz")["preference"][:, :60].astype(float)
+    jokes = np.load(data / "jester_1" / "jester1.npz")["ratings_x100"][:80, :60] / 100.0
+    pixels = np.load(data / "mnist2500" / "mnist2500.npz")["pixels"][:40] / 255.0
+    kernel = np.exp(-0.01 * ((pixels[:, None] - pixels) ** 2).sum(-1))
+    air = np.load(data / "beijing_air" / "beijing_air.npz")["values"][:120, :, 0].astype(float)
+    kiba = np.load(data / "kiba" / "kiba.npz")
+    some = kiba["drug"] < 60
+    cells = zip(kiba["drug"][some], kiba["target"][some], kiba["score"][some], strict=True)
+    made = {
+        "house": ("binary", wide(votes, votes != 0)),
+        "alpaca": ("complete", wide(board[:, ~np.isnan(board).any(axis=0)])),
+        "jester": ("table", wide(jokes, np.abs(jokes) <= 10)),
+        "digits": ("kernel", wide(kernel).replace("t", "m")),
+        "air": ("table", wide(air, ~np.isnan(air))),
+        "kiba": ("table", "drug,protein,kiba\n" + "".join(f"D{i},P{j},{y:.4f}\n" for i, j, y in cells)),
+    }  # fmt: skip
+    for name, (kind, text) in made.items():
+        (folder / f"{name}.csv").write_text(text)
+        yield kind, folder / f"{name}.csv"
+    yield "levels", data / "movielens_100k" / "ratings.csv.gz"
+    for name in ("rte", "web", "bluebird"):
+        yield "crowd", data / "crowdsourcing" / f"{name}_labels.csv.gz"
+
+
+def test_public_tables_are_called_by_their_names(tmp_path, data_folder):
+    told = [
+        (kind, advise(file).kind, file.name) for kind, file in public_tables(tmp_path, data_folder)
+    ]
+    assert len(told) == 10
+    assert [t for t in told if t[0] != t[1]] == []
+
+
 def test_the_command_prints_it(tmp_path):
     (tmp_path / "t.csv").write_text(TABLES["long"][1])
     done = CliRunner().invoke(app, ["advise", str(tmp_path / "t.csv"), "--format", "json"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -376,7 +377,7 @@ def test_a_leaderboard_of_votes_with_features(tmp_path):
     words = ["leaderboard", "create", db, "--rows", str(tmp_path / "models.csv")]
     words += ["--cols", str(tmp_path / "tasks.csv"), "--budget", "50", "--seed", "0"]
     words += ["--row-features", str(tmp_path / "models.csv"), "--likelihood", "binary"]
-    done = CliRunner().invoke(app, [*words, "--bounds", "0,1"])
+    done = CliRunner().invoke(app, [*words, "--bounds", "0,1", "--currency", "EUR"])
     assert done.exit_code == 0, done.output
     study = ew.Study.open(db, "leaderboard")
     Y = np.zeros((11, 8))
@@ -385,13 +386,17 @@ def test_a_leaderboard_of_votes_with_features(tmp_path):
     answer(study, Y, 50)
     add = ["leaderboard", "add", db, "--rows", str(tmp_path / "new.csv"), "--budget", "1"]
     done = CliRunner().invoke(app, add)
-    assert done.exit_code == 0, done.output
+    assert "added with 1 EUR to spend" in done.stderr
     study = ew.Study.open(db, "leaderboard")
     found = study.result()
     assert found.is_binary
     assert found.probability(10, np.arange(8)).min() > 0.5  # its family says yes
-    done = CliRunner().invoke(app, ["leaderboard", "report", db, "--bounds", "0,1"])
-    assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, ["leaderboard", "report", db, "--format", "json"])
+    assert "of 51 EUR" in done.stderr
+    lines = json.loads(done.stdout)
+    ends = [line[key] for line in lines for key in ("score", "low", "high")]
+    assert min(ends) >= 0.0  # the study knows its bounds
+    assert max(ends) <= 1.0
 
 
 def test_new_votes_are_folded_in_with_their_features(tmp_path):

@@ -63,6 +63,30 @@ def test_every_unknown_cell_with_its_interval(call, ratings):
     assert "held-out error" in err
 
 
+def test_the_table_itself_with_its_gaps_filled(call, tmp_path):
+    rng = np.random.default_rng(1)
+    A = 10 + rng.standard_normal((8, 1)) + rng.standard_normal((1, 5))
+    gaps = rng.random(A.shape) < 0.2
+    lines = ["shop,mon,tue,wed,thu,fri"]
+    for i, row in enumerate(A):
+        cells = ["" if gaps[i, j] else f"{x:.2f}" for j, x in enumerate(row)]
+        lines.append(f"s{i}," + ",".join(cells))
+    path = tmp_path / "sales.csv"
+    path.write_text("\n".join(lines) + "\nnever,,,,,\n")
+    code, out, _ = call("complete", path, "--wide", "--quiet")
+    assert code == 0
+    header, *rows, last = csv.reader(io.StringIO(out))
+    assert header == ["shop", "mon", "tue", "wed", "thu", "fri"]
+    assert [row[0] for row in rows] == [f"s{i}" for i in range(8)]
+    filled = np.array([row[1:] for row in rows], float)
+    np.testing.assert_array_equal(filled[~gaps], A[~gaps].round(2))
+    assert np.abs(filled - A)[gaps].max() < 1.0
+    assert last == ["never", "", "", "", "", ""]
+    code, _, err = call("complete", path, "--wide", "--top", "2")
+    assert code == 1
+    assert "at most one of" in err
+
+
 def test_pairs_top_json_and_saving(call, ratings, tmp_path):
     path, _ = ratings
     pairs = tmp_path / "pairs.csv"

@@ -162,6 +162,20 @@ def test_dialects(tmp_path, name, text):
         np.testing.assert_array_equal(seen.to_dense(), [[1, np.nan], [np.nan, 2]])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "shop;2022;2023\nx;1.200,5;300,0\ny;2.000;\nz;12.345.678,25;0,5\n",
+        'shop,2022,2023\nx,"1,200.5",300.0\ny,"2,000",\nz,"12,345,678.25",0.5\n',
+    ],
+)
+def test_parted_thousands_where_a_cell_with_both_marks_says_so(tmp_path, text):
+    seen = ew.read(write(tmp_path, "a.csv", text), header="yes")
+    assert (seen.row_labels, seen.col_labels) == (("x", "y", "z"), ("2022", "2023"))
+    told = [[1200.5, 300.0], [2000.0, np.nan], [12345678.25, 0.5]]
+    np.testing.assert_array_equal(seen.to_dense(), told)
+
+
 def test_numeric_ids_are_labels_not_values(tmp_path):
     """A wide table headed compound, T1, T2, ... was read with its ids as data."""
     path = write(tmp_path, "a.csv", "compound,T1,T2\n51869,0.5,\n51870,,0.7\n")
@@ -255,6 +269,10 @@ def test_what_is_no_number_is_refused(tmp_path, cell):
         ('row,col,value\nx,"p,1\n', "line 2 cannot be read"),
         ("row;col;value\nx;p;1,5\ny;q;1.5\n", "with a point"),
         ("row;col;value\nx;p;1,234\ny;q;5,678\n", "with a point"),
+        ("senator,bill,vote\nann,b1,yea\nbob,b1,nay\nann,b2,yea\n", "values are words"),
+        ("row;p;q\nx;1.200,5;1.5\ny;2,5;3.5\n", "with a point"),
+        ("row;p;q\nx;1.200,5;\ny;2,5;1.20\n", "with a point"),
+        ("row;p;q\nx;1.200,5;1,200.5\ny;2,5;3.5\n", "with a point"),
         ("row,p,p\nx,1,2\ny,3,\n", "column labels must be unique"),
         ("user,user,item,rating\na,b,c,1\n", "two columns called 'user'"),
         ("row,p,\nx,1,2\ny,,3\n", "column 3 has no name"),

@@ -534,6 +534,16 @@ def test_command_takes_other_names_and_keeps_the_result(tmp_path):
     assert run.exit_code == 1  # every worker then answers 'cat' three times
 
 
+def test_names_that_say_nothing_of_items_and_workers_are_refused(tmp_path):
+    rows = [(w, i, "cat" if i < 3 else "dog") for i in range(6) for w in "abc"]
+    answers = write(tmp_path / "labels.csv", rows, "chap,thing,kind")
+    run = CliRunner().invoke(app, ["crowd", answers])
+    assert "not clear from 'chap', 'thing', 'kind'; say --item" in str(run.exception)
+    named = ["--item", "thing", "--worker", "chap", "--label", "kind"]
+    run = CliRunner().invoke(app, ["crowd", answers, *named, "--workers", "--format", "table"])
+    assert "6 items, 3 workers" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "words"),
     [

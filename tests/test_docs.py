@@ -107,6 +107,21 @@ def test_nothing_public_is_missing_from_the_reference(tmp_path):
     assert "entrywise.active.noisy_cur" in (tmp_path / "api.rst").read_text()
 
 
+def test_tables_are_drawn_as_they_stand(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import drawn
+
+    lines = drawn.intervals((ROOT / "docs" / "trust.rst").read_text())
+    assert len(lines) >= 8  # the table has lost its form otherwise
+    assert all(0.8 < share < 1 for *_, shares, _ in lines for share in shares)
+    text = (ROOT / "docs" / "peers-measured.txt").read_text()
+    tables = drawn.measured(text)
+    assert len(tables) == text.count("list-table::")
+    assert all(len(errors) > 1 for _, errors in tables)
+    assert drawn.trust((ROOT / "docs" / "trust.rst").read_text()).axes
+    assert drawn.peers(text).axes
+
+
 def test_no_address_in_the_pins():
     assert "://" not in (ROOT / "constraints.txt").read_text()
 

@@ -60,6 +60,21 @@ def test_scores_are_sorted_and_cut_where_names_cannot_be_read():
     assert plot.skills([0.9, 0.5], [0.8, 0.4], [1.0, 0.6], chance=0.5).lines
 
 
+def test_coverage_compares_results_by_name(found):
+    ax = plot.coverage({"one": found, "other": found}, gallery.known_entries(1))
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["promised", "one", "other"]
+
+
+def test_calibration_counts_what_happened_in_bins_of_equal_size():
+    said = np.repeat([0.2, 0.8], 50)
+    right = np.r_[np.arange(50) < 10, np.arange(50) < 40]
+    ax = plot.calibration(said, right, bins=2)
+    line = ax.get_lines()[1]
+    np.testing.assert_allclose(line.get_xdata(), [0.2, 0.8])
+    np.testing.assert_allclose(line.get_ydata(), [0.2, 0.8])
+
+
 def test_coverage_counts_what_was_kept(found):
     rng = np.random.default_rng(1)
     A = gallery.random_low_rank(30, 20, 2, np.random.default_rng(0))

@@ -428,6 +428,8 @@ def test_an_implausible_answer_is_kept_and_flagged_with_what_to_type(sh, tmp_pat
     assert now["answered"] == before + len(asked)  # kept
     sh("status", "board")
     assert amend in sh.said
+    sh("amend", "board", slip["id"], 750.0)  # a second slip
+    assert f"({slip['row']}, {slip['col']}) = 750 is far from" in sh.said
     sh("amend", "board", slip["id"], truth(slip["row"], slip["col"]))
     assert sh.status("board")["implausible"] == []
 

@@ -394,7 +394,7 @@ def _auto(
     if errors is None:
         return found, [*reasons, "too few linked entries to try rank one"]
     general, one = errors
-    compared = f"held-out error {general:.4g} with low-rank, {one:.4g} with rank one"
+    compared = f"side by side, held-out error {general:.4g} with low-rank, {one:.4g} with rank one"
     if one >= MARGIN * general:
         return found, [*reasons, compared]
     products = rank_one(seen)

@@ -19,6 +19,15 @@ LONGEST = 28  # characters of a label beside a bar; the whole stands in its titl
 SHADES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # as in entrywise.plot
 
 
+def unit_of(currency: str | None) -> str:
+    """Return a currency as it stands after an amount; empty where there is none.
+
+    >>> f"20{unit_of('EUR')}", f"20{unit_of(None)}"
+    ('20 EUR', '20')
+    """
+    return f" {currency}" if currency else ""
+
+
 class Html(str):
     """Text that is HTML already; templates take it as it is."""
 

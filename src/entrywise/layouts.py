@@ -88,6 +88,11 @@ def long_columns(
             return _unless_wide(columns, found, lines)
     if len(columns) == 3 and columns[2].kind in ("whole", "number"):
         return _three(columns, lines, repeats)
+    if len(columns) == 3 and all(column.kind == "text" for column in columns):
+        raise DataError(
+            "looks like one entry a line whose values are words; write them as numbers (no 0, yes 1), "
+            "or take entrywise crowd for labels that people gave"
+        )
     if columns[0].kind == columns[1].kind == "text" and _is_key(columns[0]):
         raise DataError(
             "looks like one entry a line, but which column holds the value is not clear; "

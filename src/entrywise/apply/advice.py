@@ -115,10 +115,15 @@ def advise(
         found = _of_columns(name, table)
         if found is not None:
             return found
-    reading = read_entries(path, duplicates="mean", layout=layout, labels=labels, header=header)
     said = [f" --{option} {word}" for option, word in chosen.items() if word != "auto"]
     file = shlex.quote(name) + "".join(said)
-    return _of_matrix(file, reading.observations, reading.words)
+    try:
+        reading = read_entries(path, layout=layout, labels=labels, header=header)
+        return _of_matrix(file, reading.observations, reading.words)
+    except DataError:  # an entry may be there twice
+        reading = read_entries(path, duplicates="mean", layout=layout, labels=labels, header=header)
+    words = f"{reading.words}; some are there more than once, and their means are taken"
+    return _of_matrix(f"{file} --duplicates mean", reading.observations, words)
 
 
 def _of_columns(name: str, table: Table) -> Advice | None:

@@ -38,6 +38,7 @@ LayoutOption = Annotated[
 LabelsOption = Annotated[
     str, typer.Option(help="Whether the first column of a wide table is: auto, first or none.")
 ]
+DuplicatesOption = Annotated[str, typer.Option(help="refuse, first, last, mean or keep.")]
 HeaderOption = Annotated[
     str, typer.Option(help="Whether the first line names the columns: auto, yes or no.")
 ]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from entrywise.exceptions import DataError
-from entrywise.tables import Table, read_entries, read_features, read_labels, read_table
+from entrywise.tables import Table, is_gap, read_entries, read_features, read_labels, read_table
 
 LABELLED = (
     ("row", "col", "value"),
@@ -71,8 +71,8 @@ def lines_of(path: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
 def _points(table: Table, name: str) -> list[str]:
     """Return the cells of a column, decimals written with a point."""
     column = table.named(name)
-    if column.comma and column.kind == "number":
-        return [cell.replace(",", ".") for cell in column.cells]
+    if column.kind in ("whole", "number"):
+        return [cell if is_gap(cell) else column.marks.plain(cell) for cell in column.cells]
     return list(column.cells)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from entrywise.cli._study_results import function_at
 from entrywise.exceptions import OracleError, ParameterError
+from entrywise.fragments import unit_of
 from entrywise.study.work import Work, work
 
 _EVERY = 0.5  # seconds between looks at the database for the bar
@@ -87,7 +88,7 @@ def _words(now: dict[str, Any]) -> str:
     spent = f"{now['spent']:g}"
     if now["budget"] is not None:
         spent += f" of {now['budget']:g}"
-    words = f"{now['answered']} answered, {spent} {now['currency'] or ''} spent".replace("  ", " ")
+    words = f"{now['answered']} answered, {spent}{unit_of(now['currency'])} spent"
     if now["expected_error"] is not None:
         words += f", expected error {now['expected_error']:.3g}"
     return words

@@ -14,6 +14,7 @@ import typer
 
 from entrywise.cli._blocks import engine_at, refuse_for_folders
 from entrywise.cli._shared import (
+    DuplicatesOption,
     Format,
     FormatOption,
     HeaderOption,
@@ -53,6 +54,12 @@ def complete(
     all_cells: Annotated[
         bool, typer.Option("--all", help="Print every unknown cell, however many.")
     ] = False,
+    wide: Annotated[
+        bool,
+        typer.Option(
+            "--wide", help="Print the table itself instead, one row a line, its gaps filled."
+        ),
+    ] = False,
     pairs: Annotated[
         str | None, typer.Option(help="Print the cells in this file (row, col) instead.")
     ] = None,
@@ -85,7 +92,7 @@ def complete(
     layout: LayoutOption = "auto",
     labels: LabelsOption = "auto",
     header: HeaderOption = "auto",
-    duplicates: Annotated[str, typer.Option(help="refuse, first, last, mean or keep.")] = "refuse",
+    duplicates: DuplicatesOption = "refuse",
     seed: Annotated[int, typer.Option(help="For the held-out entries and the starts.")] = 0,
     engine: Annotated[
         str | None,
@@ -101,23 +108,29 @@ def complete(
 
     Lines of which nothing is known are left empty, not invented, unless features tell of them.
 
-    Example: entrywise complete ratings.csv --level 0.9 > filled.csv
+    Example: entrywise complete sales.csv --wide > filled.csv
     """
     from entrywise.complete import complete as fit
     from entrywise.results.result import refuse_level
     from entrywise.tables import read_entries, read_features
 
     refuse_level(level, "--level")
-    said = (all_cells, pairs is not None, top is not None, new is not None)
+    said = (all_cells, wide, pairs is not None, top is not None, new is not None)
     if sum(said) > 1:
-        raise ParameterError("give at most one of --all, --pairs, --top and --new")
+        raise ParameterError("give at most one of --all, --wide, --pairs, --top and --new")
     if top is not None and top < 1:
         raise ParameterError(f"--top must be 1 or more, got {top}")
     params: dict[str, Any] = {} if rank is None else {"rank": rank}
     params |= {"likelihood": likelihood, "bounds": bounds_of(bounds), "rng": seed}
     if Path(file).is_dir():
         refuse_for_folders(
-            {"--all": all_cells, "--top": top, "--new": new, "--row-features": row_features}
+            {
+                "--all": all_cells,
+                "--wide": wide,
+                "--top": top,
+                "--new": new,
+                "--row-features": row_features,
+            }
             | {"--col-features": col_features, "--noise": noise}
             | {"--row": row, "--col": col, "--value": value}
         )
@@ -150,6 +163,10 @@ def complete(
         seen = replace(
             seen, shape=found.shape, row_labels=found.row_labels, col_labels=found.col_labels
         )
+    if wide:
+        corner = "row" if seen.row_labels is None else reading.rows
+        emit((corner, *_names(seen.col_labels, seen.shape[1])), _filled(found, seen), format)
+        return
     if rows_to_come is not None:
         cells = _unknown(_on_axis(rows_to_come, seen))
         found = found.fold_in(rows_to_come)
@@ -289,6 +306,37 @@ def _best(found: LowRank, seen: Observations, k: int) -> Iterator[tuple[Any, Any
         yield i[place < min(k, n)], j[place < min(k, n)]
 
 
+def _filled(found: LowRank, seen: Observations) -> Iterator[list[Any]]:
+    """Yield the rows of the table, known cells as they are and gaps filled; what nothing is known of stays empty."""
+    m, n = seen.shape
+    order = np.argsort(seen.rows, kind="stable")
+    ends = np.searchsorted(seen.rows[order], np.arange(m + 1))
+    every = np.arange(n)
+    for i, name in enumerate(_names(seen.row_labels, m)):
+        at = np.full(n, i)
+        line = np.where(_is_told(found, at, every), found.entries(at, every), np.nan)
+        own = order[ends[i] : ends[i + 1]]
+        line[seen.cols[own]] = seen.values[own]
+        yield [name, *map(_written, line.tolist())]
+
+
+def _written(x: float) -> float | int | None:
+    """Return a number as people write it: whole ones without a point, gaps as nothing."""
+    if np.isnan(x):
+        return None
+    return int(x) if x.is_integer() else x
+
+
+def _is_told(found: LowRank, rows: Any, cols: Any) -> Any:
+    """Return of which cells something is known, by their rows and columns or by features."""
+    known = np.isfinite(found.entries(rows, cols))
+    if found.row_counts is not None and found.row_features is None:
+        known &= found.row_counts[rows] > 0
+    if found.col_counts is not None and found.col_features is None:
+        known &= found.col_counts[cols] > 0
+    return known
+
+
 def _lines(
     found: LowRank,
     cells: Iterator[tuple[Any, Any]],
@@ -308,11 +356,7 @@ def _lines(
             low = high = np.full(len(a), np.nan)
             if not told.startswith("none"):
                 low, high = found.interval(a, b, level)
-            known = np.isfinite(value)
-            if found.row_counts is not None and found.row_features is None:
-                known &= found.row_counts[a] > 0
-            if found.col_counts is not None and found.col_features is None:
-                known &= found.col_counts[b] > 0
+            known = _is_told(found, a, b)
             for t in range(len(a)):
                 numbers = (value[t], low[t], high[t]) if known[t] else (np.nan,) * 3
                 yield (

@@ -12,7 +12,10 @@ from entrywise.cli._shared import Format, FormatOption, emit, say
 from entrywise.exceptions import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from entrywise.apply.crowd import Consensus
+    from entrywise.tables import Table
 
 Classes = Annotated[
     str | None, typer.Option(help="All classes, separated by commas, if some never occur.")
@@ -96,9 +99,10 @@ def crowd(
         found.save(save)
     if workers:
         low, high = found.interval(level)
+        informed = found.informed if format is not Format.table else np.round(found.informed, 2)
         rows: Any = zip(
             found.workers.tolist(), found.answers.tolist(), found.skill.tolist(), low.tolist(), high.tolist(),
-            found.informed.tolist(), found.kinds.tolist(), strict=True,
+            informed.tolist(), found.kinds.tolist(), strict=True,
         )  # fmt: skip
         emit(
             ("worker", "answers", "skill", "low", "high", "informed", "kind"),
@@ -172,7 +176,20 @@ def answered(
         return [said.items, said.workers, said.labels], ["item", "worker", "label"]
     roles = (("item", ITEM), ("worker", WORKER), ("label", LABEL))
     found = read_long(file, roles, (item, worker, label))
+    if found.table.headed and not any((item, worker, label)):
+        _refuse_unnamed(found.table, ITEM, WORKER)
     return found.cells, found.taken
+
+
+def _refuse_unnamed(table: Table, *usual: Sequence[str]) -> None:
+    """Refuse a header in which neither items nor workers have a usual name: places alone would mix them up."""
+    from entrywise.tables import listed
+
+    if all(table.column(*names) is None for names in usual):
+        raise table.error(
+            f"which column names the items and which the workers is not clear from {listed(table.names)}; "
+            "say --item, --worker and --label"
+        )
 
 
 def gold_of(path: str) -> dict[str, str]:

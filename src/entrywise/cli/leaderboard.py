@@ -10,8 +10,20 @@ import typer
 
 from entrywise.cli._judged import Reported, named_file, report_judged
 from entrywise.cli._options import Where
-from entrywise.cli._shared import Format, FormatOption, bounds_of, emit, named, say
+from entrywise.cli._shared import (
+    DuplicatesOption,
+    Format,
+    FormatOption,
+    HeaderOption,
+    LabelsOption,
+    LayoutOption,
+    bounds_of,
+    emit,
+    named,
+    say,
+)
 from entrywise.cli.study import count
+from entrywise.fragments import unit_of
 
 leaderboard = typer.Typer(
     name="leaderboard",
@@ -146,8 +158,8 @@ def create(
         cols=tasks,
         currency=currency,
     )
-    cells, unit = len(models) * len(tasks), f" {currency}" if currency else ""
-    say(f"{len(models)} rows x {len(tasks)} columns, {cells} cells, {budget:g}{unit} to spend")
+    cells, money = len(models) * len(tasks), f"{budget:g}{unit_of(currency)}"
+    say(f"{len(models)} rows x {len(tasks)} columns, {cells} cells, {money} to spend")
     free = hint(price, rows, cols)
     if free is not None:
         say(free)
@@ -159,7 +171,12 @@ def add(
     database: Where,
     rows: Annotated[str, typer.Option(help="CSV whose first column names the new rows (models).")],
     budget: Annotated[float, typer.Option(help="Money for them, beside what is left.")],
-    price: PriceWords = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where calls have prices: rows:COLUMN of --rows, or a file with those of the new rows."
+        ),
+    ] = None,
     name: Name = "leaderboard",
 ) -> None:
     """Add new rows to a leaderboard: they are scored against all that is known.
@@ -178,7 +195,8 @@ def add(
     quotes = longer(study.prices.to_json(), price or [], None, rows, None)
     features = new_features(study, {"row": rows}, {})
     study.extend(rows=fresh, budget=budget, prices=quotes, **features)
-    say(f"{count(len(fresh), 'row')} added with {budget:g} to spend")
+    unit = unit_of(study.store.record(name).currency)
+    say(f"{count(len(fresh), 'row')} added with {budget:g}{unit} to spend")
     say(f"next: entrywise study ask {named(database)} {name} > todo.csv")
 
 
@@ -234,7 +252,11 @@ def report(
     from entrywise.exceptions import ParameterError
 
     given = _given(source, name, with_files=bool(judge))
-    asked: dict[str, Any] = {"level": level, "promise": promise, "bounds": bounds_of(bounds)}
+    asked: dict[str, Any] = {
+        "level": level,
+        "promise": promise,
+        "bounds": bounds_of(bounds) or given.bounds,
+    }
     if judge or given.bought.judges:
         told = report_judged(
             source, judge or [], given, groups=groups, bias=bias, format=format, **asked
@@ -245,7 +267,7 @@ def report(
         )
     else:
         told = _report_scores(given, columns=columns, format=format, **asked)
-    say(verdict(told.board, told.bought, told.names, given.quotes))
+    say(verdict(told.board, told.bought, told.names, given.quotes, given.currency))
     for line in (*given.words, *told.words):
         say(line)
     if plot is not None:
@@ -268,6 +290,10 @@ def rehearse(
     likelihood: Likelihood = "gaussian",
     bounds: Bounds = None,
     seed: Annotated[int, typer.Option(help="Of the first purchase.")] = 0,
+    layout: LayoutOption = "auto",
+    labels: LabelsOption = "auto",
+    header: HeaderOption = "auto",
+    duplicates: DuplicatesOption = "refuse",
     format: FormatOption = Format.table,
 ) -> None:
     """Print what each budget would have bought on your own data, beside naive scores; on stderr what to do.
@@ -278,7 +304,8 @@ def rehearse(
     from entrywise.cli._study_prices import quotes
     from entrywise.tables import read_entries
 
-    past = read_entries(table).observations
+    how: dict[str, Any] = {"layout": layout, "labels": labels, "header": header}
+    past = read_entries(table, duplicates=duplicates, **how).observations  # type: ignore[arg-type]
     names = [_labels(past.row_labels, past.shape[0]), _labels(past.col_labels, past.shape[1])]
     told = play_through(
         past,
@@ -435,6 +462,8 @@ class _Given(NamedTuple):
     words: list[str]
     prices: Any = None
     target: str | None = None
+    bounds: tuple[float, float] | None = None
+    currency: str | None = None
 
     @property
     def quotes(self) -> Any:
@@ -468,7 +497,9 @@ def _of_study(database: str, name: str) -> _Given:
             f"study {name!r} runs {now['plan']}; a leaderboard needs {', '.join(sorted(set(PLANS.values())))}"
         )
     m, n = (int(x) for x in now["params"]["shape"])
-    available, target = (now["params"].get(word) for word in ("available", "target"))
+    available, target, bounds = (
+        now["params"].get(word) for word in ("available", "target", "bounds")
+    )
     bought = Bought.from_log(
         (m, n), study.log(), study.labels.index, available=available, target=target
     )
@@ -477,13 +508,13 @@ def _of_study(database: str, name: str) -> _Given:
     cols = [str(study.labels.col(j)) for j in range(n)]
     share = len(bought) / (m * n)
     of = "" if target is None else f" of {target}"
-    words = [
-        f"{len(bought)} of {m * n} cells{of} ({share:.1%}) for {now['spent']:g} of {now['budget']:g}; {now['state']}"
-    ]
+    money = f"{now['spent']:g} of {now['budget']:g}{unit_of(now['currency'])}"
+    words = [f"{len(bought)} of {m * n} cells{of} ({share:.1%}) for {money}; {now['state']}"]
     if fit.report.get("best") is not None:
         best, sure = names[int(fit.report["best"])], float(fit.report["confidence"])
         words.append(f"best: {best}, with probability {sure:.2f}")
-    return _Given(fit, bought, names, cols, words, study.prices, target)
+    currency = now["currency"]
+    return _Given(fit, bought, names, cols, words, study.prices, target, bounds, currency)
 
 
 def _of_table(path: str, with_files: bool) -> _Given:

@@ -13,6 +13,7 @@ import typer
 from entrywise.cli._options import Where
 from entrywise.cli._shared import Format, FormatOption, emit, named, say
 from entrywise.exceptions import ParameterError
+from entrywise.fragments import unit_of
 
 if TYPE_CHECKING:
     from entrywise.study import Study
@@ -119,7 +120,7 @@ def create(
     )
     now = found.status()
     todo = count(now["open"], "question")
-    unit = f" {currency}" if currency else ""
+    unit = unit_of(currency)
     say(
         f"study {name!r} is {now['state']}: {todo} to ask, {now['held']:g}{unit} held for them, seed {now['seed']}"
     )

@@ -25,6 +25,7 @@ from entrywise.cli.study import (
     worries,
 )
 from entrywise.exceptions import ParameterError, TellError
+from entrywise.fragments import unit_of
 
 commands = study  # all of them, those of entrywise.cli.study included
 CHANGES = "When something changes"
@@ -419,5 +420,6 @@ def work(
             f"{count(done.returned, 'question')} were given back: {done.last_error}", style="yellow"
         )
     say(
-        f"study {name!r} is {now['state']}: {count(now['answered'], 'answer')}, {now['spent']:g} spent"
+        f"study {name!r} is {now['state']}: {count(now['answered'], 'answer')}, "
+        f"{now['spent']:g}{unit_of(now['currency'])} spent"
     )

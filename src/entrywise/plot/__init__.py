@@ -10,11 +10,12 @@ from entrywise.plot.cells import map
 from entrywise.plot.curves import against_bound, savings, split
 from entrywise.plot.scores import scores, skills
 from entrywise.plot.style import COLOURS, figure, figure_axes, save
-from entrywise.plot.trust import coverage, intervals
+from entrywise.plot.trust import calibration, coverage, intervals
 
 __all__ = [
     "COLOURS",
     "against_bound",
+    "calibration",
     "coverage",
     "figure",
     "figure_axes",

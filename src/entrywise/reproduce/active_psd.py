@@ -54,6 +54,7 @@ REFERENCE = (
     "Bhargava, Ganti, Nowak, *Active Positive Semidefinite Matrix Completion: Algorithms, Theory and "
     "Applications*, AISTATS 2017."
 )
+EXAMPLE = "best_pair"  # of the gallery: the method on a small problem
 TUNING = (
     "Nothing was tuned on the seeds shown. Ours and the paper's algorithms are told the number of groups as rank, and so "
     "is OptSpace; soft-impute chooses its penalty on held-out answers of each run. The shares of the budget in "

@@ -46,6 +46,7 @@ REFERENCE = (
     "Herbster, Pasteris, Pontil, *Mistake Bounds for Binary Matrix Completion*, NIPS 2016. The paper prints no experiment: "
     "its theorems are measured here."
 )
+EXAMPLE = "online"  # of the gallery: the method on a small problem
 TUNING = (
     "Algorithm 1 runs at the rate its theorem names, or at 1 on real data; auto has no parameter. Factorisation (ranks 3 and 10, "
     "steps .03, .1, .3) and Hazan et al. (rates .1, .3, 1, max-norms 2 and 4) are shown at the best of six settings, chosen in "

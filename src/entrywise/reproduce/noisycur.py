@@ -45,6 +45,7 @@ REFERENCE = (
     "Hu, Gittens, Magdon-Ismail, *NoisyCUR: an algorithm for two-cost budgeted matrix completion*, ECML PKDD 2020. MovieLens "
     "is completed by iterative SVD (Hard-Impute) where the paper used a method of Cho and Reyhani."
 )
+EXAMPLE = "two_cost"  # of the gallery: the method on a small problem
 TUNING = (
     "Each rival is shown at the best of its settings, chosen with the truth on the seeds shown: the number of columns (8 to 12 "
     "values) for the literal algorithm, which also has its penalty by leave-one-out; columns and rows (three numbers of rows "

@@ -98,6 +98,7 @@ def write_page(paper: str, folder: Path, out: Path) -> Path:
     lines = [title, "=" * len(title), "", module.REFERENCE, ""]
     command = f"entrywise reproduce {paper} --page docs/papers"
     lines += [f"Written by ``{command}``; nothing below was typed by hand.", ""]
+    lines += _example(module.EXAMPLE)
     lines += ["**What was tuned, and on which seeds.** " + module.TUNING, ""]
     lines += [
         "Intervals are of the mean over runs, 95 %. A verdict is *undecided* where its interval contains the bar."
@@ -115,11 +116,24 @@ def write_page(paper: str, folder: Path, out: Path) -> Path:
         lines += [f"{record.date}, version {record.version}, {record.minutes:.1f} CPU minutes."]
         for picture in module.PICTURES[name]:
             shutil.copyfile(folder / picture, out / paper / picture)
-            lines += ["", f".. image:: {paper}/{picture}", f"   :alt: {figure.about}", ""]
+            lines += ["", f".. image:: {paper}/{picture}", f"   :alt: {figure.about}"]
+            lines += ["   :class: card", ""]
         lines += _table(record)
     path = out / f"{paper}.rst"
     write_whole(path, ("\n".join(lines) + "\n").encode())
     return path
+
+
+def _example(name: str) -> list[str]:
+    """Return the gallery's picture of the method on a small problem."""
+    return [
+        f".. image:: /gallery/images/sphx_glr_{name}_001.png",
+        "   :alt: The method on a small problem",
+        "   :class: card",
+        "",
+        f"*The method on a small problem*: :doc:`/gallery/{name}`.",
+        "",
+    ]
 
 
 def _table(record: FigureRecord) -> list[str]:

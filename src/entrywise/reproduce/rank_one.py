@@ -45,6 +45,7 @@ REFERENCE = (
     "Hendrickx, Olshevsky, Saligrama, *Minimax rank-1 matrix factorization*, AISTATS 2020. The appendix with its figures 4 "
     "and 5 was not at hand: they are rebuilt from what the paper says of them."
 )
+EXAMPLE = "rank_one"  # of the gallery: the method on a small problem
 TUNING = (
     "Nothing is tuned: log least squares and the refined fit have no parameter, the chain is told the range [1/10, 10] of "
     "the entries as in the paper, alternating minimisation runs 1000 iterations or fewer where it has converged, clipping cuts "

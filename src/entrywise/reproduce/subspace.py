@@ -35,6 +35,7 @@ REFERENCE = (
     "experiment: its theorems are measured here, on their own laws and on real data, beside the methods it positions itself "
     "against."
 )
+EXAMPLE = "subspace"  # of the gallery: the method on a small problem
 TUNING = (
     "Partial PCA and choosing attributes have no parameter. PETRELS, GROUSE, streaming PCA, online PCA and capped MSG are "
     "shown at the best of three settings each (step, ridge, blocks, blocks, cap), chosen in hindsight at every point; "

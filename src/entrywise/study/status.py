@@ -151,7 +151,7 @@ def _errors(reports: list[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
 
 def sentence(now: dict[str, Any]) -> str:
     """Return where a study stands in one sentence."""
-    unit = f" {now['currency']}" if now["currency"] else ""
+    unit = fragments.unit_of(now["currency"])
     words = f"{now['name']} is {now['state']}: {now['answered']} answered"
     if now["budget"]:
         share = 100.0 * now["spent"] / now["budget"]
@@ -164,7 +164,7 @@ def sentence(now: dict[str, Any]) -> str:
         words += f"; expected error {now['expected_error']:.3g}"
         if now["error_before"]:
             change = 100.0 * (now["expected_error"] / now["error_before"] - 1.0)
-            words += f" ({change:+.0f} % over the last {_SHOWN} steps)"
+            words += f" ({change:+.0f} % over the last steps)"
     if now["reason"]:
         words += f"; it ended because {now['reason']}"
     return words
@@ -195,6 +195,7 @@ def implausible(store: Store, record: Record, labels: Labels) -> list[dict[str, 
     q, f = questions.c, facts.c
     same = (f.study == record.id) & (f.batch == q.batch) & (f.position == q.position)
     far = sa.func.abs(f.value - q.expected) > IMPLAUSIBLE * q.deviation
+    said = f.kind.in_(("answer", "amend"))
     later = facts.alias("later")
     corrected = sa.exists().where(
         later.c.study == f.study,
@@ -206,7 +207,7 @@ def implausible(store: Store, record: Record, labels: Labels) -> list[dict[str, 
     query = (
         sa.select(q.batch, q.position, q.row, q.col, f.value, q.expected, q.deviation)
         .select_from(questions.join(facts, same))
-        .where(q.study == record.id, q.expected.is_not(None), f.kind == "answer", far, ~corrected)
+        .where(q.study == record.id, q.expected.is_not(None), said, far, ~corrected)
         .order_by(q.batch, q.position)
         .limit(_SHOWN)
     )

@@ -18,9 +18,12 @@ from entrywise.exceptions import DataError
 from entrywise.layouts import Kind, is_label_name, plain_name
 from entrywise.tables import files
 from entrywise.tables.numbers import (
-    decimal_comma,
+    POINT,
+    Marks,
     is_gap,
     is_number_with_comma,
+    is_parted,
+    marks_of,
     number,
     numbers,
     whole,
@@ -33,7 +36,7 @@ LOOK = 200  # records by which the separator is chosen
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 Header = Literal["auto", "yes", "no", "named"]
 _ZEROS = re.compile(r"0[0-9]+")  # 007 is a name
-_DECIMALS = re.compile(r"[+-]?[0-9]*[.,]([0-9]+)")
+_DECIMALS = re.compile(r"[+-]?(?:[0-9]*|[1-9][0-9]{0,2}(?:[.,][0-9]{3})+)[.,]([0-9]+)")
 _PLAIN = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")  # a whole number as people write one
 
 
@@ -43,14 +46,14 @@ class Column:
 
     name: str
     cells: Sequence[str]
-    comma: bool = False  # decimals are written with a comma
+    marks: Marks = POINT  # how its numbers are written
     typed: Array | None = None  # the numbers, where the file says that they are numbers
 
     @cached_property
     def _parsed(self) -> tuple[Array, int | None]:
         if self.typed is not None:
             return self.typed, None
-        return numbers(self.cells, self.comma)
+        return numbers(self.cells, self.marks)
 
     @property
     def numbers(self) -> Array:
@@ -76,7 +79,9 @@ class Column:
         if not len(seen):
             return "empty"
         is_whole = np.all(seen == np.floor(seen)) and np.all(np.abs(seen) < 2**53)
-        written_whole = self.typed is not None or not any("." in text for text in self.cells)
+        written_whole = self.typed is not None or not any(
+            self.marks.decimal in text for text in self.cells
+        )
         return "whole" if is_whole and written_whole else "number"
 
     def __len__(self) -> int:
@@ -152,7 +157,7 @@ class Table:
             Column(
                 column.name,
                 [column.cells[k] for k in kept],
-                column.comma,
+                column.marks,
                 None if column.typed is None else column.typed[kept],
             )
             for column in self.columns
@@ -197,8 +202,8 @@ def read_table(
         raise DataError(f"{name}: has a header but no lines; give at least one entry")
     cells = list(map(list, zip(*body, strict=True)))
     titles = records[0] if headed else [f"column {k + 1}" for k in range(width)]
-    comma = separator != "," and _comma(name, cells)
-    columns = [Column(title, column, comma) for title, column in zip(titles, cells, strict=True)]
+    marks = _marks(name, cells, separator)
+    columns = [Column(title, column, marks) for title, column in zip(titles, cells, strict=True)]
     while headed and len(columns) > 1 and not columns[-1].name and not any(columns[-1].cells):
         columns.pop()  # an empty column, left by a spreadsheet
     return Table(name, tuple(columns), lines[1:] if headed else lines, headed, separator)
@@ -210,8 +215,8 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(map(repr, names[:most])) + more
 
 
-def _comma(path: str, columns: Sequence[Sequence[str]]) -> bool:
-    found = decimal_comma(columns)
+def _marks(path: str, columns: Sequence[Sequence[str]], separator: str | None) -> Marks:
+    found = marks_of(columns, comma=separator != ",")
     if found is None:
         cells = [text for column in columns for text in column]
         such = next(text for text in cells if is_number_with_comma(text))
@@ -314,6 +319,8 @@ def _score(path: str, head: str, mark: str, whole: bool) -> tuple[float, int, fl
 
 
 def _looks_number(cell: str, separator: str | None) -> bool:
+    if is_parted(cell):
+        return True
     text = cell if separator == "," else cell.replace(",", ".", 1)
     return re.fullmatch(r"[+-]?[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?", text) is not None
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from entrywise.fragments import number
+from entrywise.fragments import number, unit_of
 from entrywise.observations import Observations
 from entrywise.types import Array
 
@@ -50,7 +50,7 @@ def forecast(
     if known is not None:
         wanted[known.rows, known.cols] = False
     cost = quotes[wanted]
-    unit = f" {currency}" if currency else ""
+    unit = unit_of(currency)
     words = [f"{m} rows × {n} columns: {m * n} cells{_beforehand(m * n - len(cost))}."]
     if len(cost):
         which = "All of them" if len(cost) == m * n else "The others"

@@ -140,7 +140,7 @@ def study(request: Request, name: str) -> Response:
 
 
 def _parts(told: story.Story) -> dict[str, Any]:
-    unit = f" {told.now['currency']}" if told.now["currency"] else ""
+    unit = fragments.unit_of(told.now["currency"])
     found: dict[str, Any] = {"advice": story.advice(told), "glance": report.glance(told)}
     found["curves"] = fragments.joined(report.error_curve(told, unit))
     found["board"] = ""

@@ -14,7 +14,7 @@ import numpy as np
 
 from entrywise import __version__, fragments
 from entrywise.exceptions import ParameterError
-from entrywise.fragments import Html, element, label, paragraph, section
+from entrywise.fragments import Html, element, label, paragraph, section, unit_of
 from entrywise.methods import get
 from entrywise.results import Matrix
 from entrywise.study import Study
@@ -94,7 +94,7 @@ def lead(told: Story) -> Html:
 def glance(told: Story) -> Html:
     """Return the figures that matter most, large."""
     now, known = told.now, told.savings
-    unit = f" {now['currency']}" if now["currency"] else ""
+    unit = unit_of(now["currency"])
     facts: dict[str, tuple[object, object]] = {}
     limit = "no limit was set"
     if now["budget"]:
@@ -168,7 +168,7 @@ def _params(params: Any) -> str:
 def cost(told: Story) -> Html:
     """Return what it cost: spent, held, left, and the error that money bought."""
     now = told.now
-    unit = f" {now['currency']}" if now["currency"] else ""
+    unit = unit_of(now["currency"])
     pieces: list[Html] = []
     if now["budget"]:
         words = f"{now['spent']:,.6g} of {now['budget']:,.6g}{unit} spent"

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from entrywise.answers import range_of
 from entrywise.apply.leaderboard import Bought, Savings, Scores, judged, savings, scores, verdict
 from entrywise.exceptions import EntrywiseError
+from entrywise.fragments import unit_of
 from entrywise.results import LowRank, Result
 from entrywise.study import Labels, Record, Study
 from entrywise.study.cells import STATES, Cells, cells
@@ -82,20 +84,21 @@ def _board(study: Study, record: Record, found: LowRank, level: float) -> dict[s
     shape = (int(record.n_rows or 0), int(record.n_cols or 0))
     available = record.params.get("available")
     target, prices = record.params.get("target"), study.prices
+    bounds = record.params.get("bounds")
     bought = Bought.from_log(
         shape, study.log(), study.labels.index, available=available, target=target
     )
     if target is not None:
         prices = prices.of_instrument(target)
     if bought.judges:
-        board: Scores = judged(bought, level=level)
+        board: Scores = judged(bought, level=level, bounds=bounds)
     else:
-        board = scores(found, bought, level, prices)
+        board = scores(found, bought, level, prices, bounds=range_of(bought.values, bounds))
     names = [str(study.labels.row(i)) for i in range(shape[0])]
     return {
         "bought": bought,
         "board": board,
-        "verdict": verdict(board, bought, names, prices),
+        "verdict": verdict(board, bought, names, prices, record.currency),
         "savings": None if bought.known.all() else savings(board, bought, prices),
     }
 
@@ -182,6 +185,6 @@ def _next_tenth(told: Story) -> list[str]:
         before = float(y[-1])
         after = before * (1.0 + money / float(x[-1])) ** min(slope, 0.0)
         what, if_ = "the expected error of a cell", "as it did over the second half of the money"
-    unit = f" {now['currency']}" if now["currency"] else ""
+    unit = unit_of(now["currency"])
     words = f"Another tenth of the budget ({money:,.3g}{unit}) would bring {what} from {before:.3g} to about {after:.3g}"
     return [f"{words}, if it goes on falling {if_}."]

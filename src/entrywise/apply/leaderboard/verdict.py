@@ -8,6 +8,7 @@ import numpy as np
 
 from entrywise.apply.leaderboard.bought import Bought
 from entrywise.apply.leaderboard.scores import Scores
+from entrywise.fragments import unit_of
 from entrywise.queries import Prices
 from entrywise.types import Array, Indices
 
@@ -16,7 +17,11 @@ NORMAL = 1.645  # deviations apart when no pair is sure yet
 
 
 def verdict(
-    board: Scores, bought: Bought, names: Sequence[str], prices: Prices | None = None
+    board: Scores,
+    bought: Bought,
+    names: Sequence[str],
+    prices: Prices | None = None,
+    currency: str | None = None,
 ) -> str:
     """Return one sentence about the leader and the cheapest way to tell it from one more row.
 
@@ -37,8 +42,9 @@ def verdict(
     if not np.isfinite(cost).any():
         return told
     cheapest = int(np.argmin(cost))
-    more = f"another {cost[cheapest]:.3g} would settle {names[rivals[cheapest]]}, if the gap stays as it looks"
-    return f"{told}; {more}"
+    amount = f"{cost[cheapest]:.3g}{unit_of(currency)}"
+    rival = names[rivals[cheapest]]
+    return f"{told}; another {amount} would settle {rival}, if the gap stays as it looks"
 
 
 def settling_costs(
