@@ -392,6 +392,9 @@ class Database:
         low, high = int(min(numbers)), int(max(numbers))
         if high - low + 1 == len(numbers):  # a run of them, as most are
             return column.between(low, high)
+        if not self.sqlite and len(numbers) <= FEW:
+            each = sa.literal([int(k) for k in numbers], sa.ARRAY(sa.BigInteger))
+            return column == sa.func.any(each)
         text = ",".join(str(int(k)) for k in numbers)
         if self.sqlite:
             each = sa.func.json_each(f"[{text}]").table_valued("value")
