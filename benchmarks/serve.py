@@ -22,7 +22,9 @@ import sys
 import tempfile
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -34,6 +36,7 @@ from entrywise.study import Store, Study, tokens
 from entrywise.study.remote import RemoteStudy
 
 BATCH = 10
+LOOKERS = 8  # who call at once, again and again
 SECTIONS = ("throughput", "memory", "map", "rows")
 # of the schema and its two modes: at least so many run as many examples as they are told
 OPERATIONS = 32
@@ -151,22 +154,38 @@ def seconds_of(pid: int) -> float:
 
 
 def growth(address: str, token: str, name: str, requests: int, pid: int) -> tuple[float, float]:
-    """Ask where a study stands, again and again; return the MB held after a tenth of the requests, and what came after.
+    """Make requests of several kinds, again and again; return the MB held after a tenth of them, and what came after.
 
-    Caches and the allocator fill up first, so what is held after a tenth is where flat begins.
+    Caches and the allocator fill up first, so what is held after a tenth is where flat begins. Of ten requests one asks,
+    one tells, one looks where the study stands and seven read its labels.
     """
-    held = 0.0
-    headers = {"Authorization": f"Bearer {token}"}
     where = urlsplit(address)
-    line = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
-    for k in range(requests):
-        line.request("GET", f"/api/v1/studies/{name}", headers=headers)
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+
+    def call(line: http.client.HTTPConnection, what: str, body: object = None) -> Any:
+        data = None if body is None else json.dumps(body)
+        line.request("POST" if data else "GET", f"/api/v1/studies/{name}{what}", data, headers)
         answer = line.getresponse()
-        answer.read()
-        assert answer.status == 200, answer.status
-        if k == requests // 10:
-            held = memory(pid)
-    return held, memory(pid) - held
+        found = json.loads(answer.read())
+        assert answer.status == 200, (answer.status, found)
+        return found
+
+    def rounds(count: int) -> None:
+        line = http.client.HTTPConnection(where.hostname or "", where.port, timeout=600)
+        for _ in range(count):
+            asked = call(line, "/ask", {"limit": 1})["id"]
+            call(line, "/tell", {"id": asked, "value": [1.0] * len(asked)})
+            call(line, "")
+            for _ in range(7):
+                call(line, "/labels")
+
+    def together(count: int) -> float:
+        with ThreadPoolExecutor(LOOKERS) as pool:
+            list(pool.map(rounds, [count // (10 * LOOKERS)] * LOOKERS))
+        return memory(pid)
+
+    held = together(requests // 10)
+    return held, together(requests) - held
 
 
 def tried(examples: int) -> None:
@@ -260,7 +279,8 @@ def flat(places: dict[str, str], requests: int, bars: Bars) -> None:
     """Look again and again, and see what the service holds."""
     for kind, url in places.items():
         store = Store(url)
-        Study.create(store, "flat", plan="adaptive-nystrom", params={"n": 2000, "rank": 1}, seed=1)
+        params = {"n": requests, "rank": 1}  # more questions than will be asked
+        Study.create(store, "flat", plan="adaptive-nystrom", params=params, seed=1)
         token, _ = tokens.create(store, "worker")
         store.database.close()
         with serving(url) as (address, _, pid):
