@@ -89,6 +89,25 @@ def test_text_is_text_wherever_it_enters(words):
         assert Reader(piece).tags == Reader(same).tags
 
 
+def test_one_wild_answer_does_not_stretch_a_picture():
+    usual = [(1.0, 0.8, 1.2), (1.1, 0.9, 1.3), (1.2, 1.0, 1.4), (0.9, 0.7, 1.1)]
+
+    def drawn(lines):
+        mean, low, high = zip(*lines, strict=True)
+        return str(fragments.intervals(list("pqrst"[: len(lines)]), mean, low, high, title="x"))
+
+    def ticks(picture):
+        return re.findall(r">([-0-9.e+]+)</text>", picture.split("chart narrow")[0])
+
+    plain, wild = drawn(usual), drawn([*usual, (500.0, -900.0, 1900.0)])
+    assert "arrows go on" not in plain
+    assert "arrows go on" in wild
+    assert ticks(plain) == [t for t in ticks(wild) if float(t) < 2]
+    assert wild.count("<path") == 4  # both ends, in both sizes
+    assert wild.count(">500</text>") == 2  # its value is written
+    assert "t: 500 (" in wild
+
+
 def test_a_picture_holds_its_pixels():
     pixels = bytes(range(18))
     made = fragments.png(pixels, 3, 2)

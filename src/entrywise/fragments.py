@@ -239,6 +239,7 @@ class Frame(NamedTuple):
 WIDE = Frame("wide", 900.0, 230.0, 6)
 NARROW = Frame("narrow", 350.0, 10.0, 3)  # a telephone: labels stand above their bars
 AXIS = 40.0  # numbers and title below a picture
+FAR = 3.0  # times the middle half of all ends: what lies farther beyond it is cut at the edge
 
 
 def intervals(
@@ -264,14 +265,17 @@ def _shade(k: int) -> dict[str, str]:
 def _bars(
     lines: list[tuple[str, float, float, float, int]], frame: Frame, title: str, x_title: str
 ) -> Html:
-    least, most = min(line[2] for line in lines), max(line[3] for line in lines)
+    lows, highs = [line[2] for line in lines], [line[3] for line in lines]
+    least, most = _usual([*lows, *highs])
+    if min(lows) < least or max(highs) > most:
+        x_title += "; arrows go on"
     left, right, top = frame.left, frame.width - 20.0, 8.0
     above = 16.0 if frame is NARROW else 0.0  # room for the label
     row = 20.0 + above
     bottom = top + row * len(lines)
 
     def x(value: float) -> float:
-        part = (value - least) / ((most - least) or 1.0)
+        part = (min(max(value, least), most) - least) / ((most - least) or 1.0)
         return round(left + part * (right - left), 2)
 
     drawn = [
@@ -298,11 +302,40 @@ def _bars(
                 element("title", f"{name}: {value} ({' to '.join(around)})"),
                 element("text", short(name, 44 if above else LONGEST), **place),
                 element("line", **ends, stroke="currentColor", stroke_width=5, stroke_opacity=0.45),
-                element("circle", cx=x(mean), cy=y, r=3.6, fill="currentColor"),
+                _arrow(left, y, -1) if low < least else "",
+                _arrow(right, y, 1) if high > most else "",
+                _beyond(x(mean), y, value, 1 if mean > most else -1)
+                if not least <= mean <= most
+                else element("circle", cx=x(mean), cy=y, r=3.6, fill="currentColor"),
                 **_shade(group),
             )
         )
     return _svg(frame.width, bottom + AXIS, *drawn, class_=f"chart {frame.name}", aria_label=title)
+
+
+def _usual(ends: Sequence[float]) -> tuple[float, float]:
+    """Return the range of an axis for intervals: all of their ends but those far beyond most.
+
+    >>> _usual([1, 2, 2, 3, 2, 4, 1, 500])
+    (1, 4)
+    """
+    ordered = sorted(ends)
+    low, high = ordered[len(ends) // 4], ordered[3 * len(ends) // 4]
+    reach = FAR * (high - low) or math.inf
+    inside = [end for end in ordered if low - reach <= end <= high + reach]
+    return inside[0], inside[-1]
+
+
+def _arrow(x: float, y: float, way: int) -> Html:
+    """Return the head of an arrow at the edge of a picture."""
+    foot = x - 8 * way
+    return element("path", d=f"M{x:g} {y:g} L{foot:g} {y - 6:g} V{y + 6:g} Z", fill="currentColor")
+
+
+def _beyond(x: float, y: float, value: str, way: int) -> Html:
+    """Return a value that lies beyond the edge of a picture, in figures."""
+    where = {"x": x - 14 * way, "y": y + 4, "text_anchor": "end" if way > 0 else "start"}
+    return element("text", value, class_="key", fill="currentColor", **where)
 
 
 def _fitting(draw: Callable[[Frame], Html]) -> Html:

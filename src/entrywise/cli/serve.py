@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,8 @@ from entrywise.cli._shared import say
 from entrywise.exceptions import ParameterError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+# seconds after which a thread gives way: a request must not wait long for those that speak to the database
+SWITCH = 0.0005
 
 
 def serve(
@@ -72,4 +75,5 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=5,
     )
+    sys.setswitchinterval(SWITCH)
     uvicorn.Server(config).run(sockets=[listening])

@@ -30,6 +30,7 @@ from entrywise.study.schema import HEAD, clock
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds before a database that stays locked or away is an error
 FEW = 100  # rows that are better looked up one by one
+SOME = 1000  # numbers that are sent beside a statement, which then stays the same
 OURS = 0x656E7479  # application_id of our SQLite files: "enty"
 _SECRETS = {"password", "passwd", "pwd", "sslpassword", "token", "passfile", "sslkey", "secret"}
 _AGAIN = {  # PostgreSQL: serialization failure, deadlock, lock not available; server going down, crashed, coming up
@@ -392,6 +393,9 @@ class Database:
         low, high = int(min(numbers)), int(max(numbers))
         if high - low + 1 == len(numbers):  # a run of them, as most are
             return column.between(low, high)
+        if not self.sqlite and len(numbers) <= SOME:
+            each = sa.literal([int(k) for k in numbers], sa.ARRAY(sa.BigInteger))
+            return column == sa.func.any(each)
         text = ",".join(str(int(k)) for k in numbers)
         if self.sqlite:
             each = sa.func.json_each(f"[{text}]").table_valued("value")

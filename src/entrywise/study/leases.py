@@ -6,7 +6,8 @@ epoch wants it, and withdrawn if only an earlier one did; a withdrawn question c
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -23,6 +24,20 @@ WITHDRAWN, QUEUED, FAILED = -1.0, 0.0, 1.0  # what leased_until says of a questi
 # Above it a question is not withdrawn. Said where FREE is not meant, so that its index is left alone.
 NOT_GONE = -0.5
 LEASED = 1.5  # above it somebody holds the question, or held it until then
+# Who holds a question comes behind those who held it before, a line each.
+_LEASE_SQLITE = """
+UPDATE pending SET leased_at = ?1, worker = ?2, leased_until = ?3,
+    holders = coalesce(holders || char(10), '') || coalesce(?2, '')
+WHERE study = ?4 AND batch = ?5 AND position = ?6
+"""
+_LEASE_POSTGRESQL = """
+UPDATE pending SET leased_at = %(now)s, worker = v.worker, leased_until = v.until,
+    holders = coalesce(pending.holders || E'\\n', '') || coalesce(v.worker, '')
+FROM unnest(%(batches)s::bigint[], %(positions)s::bigint[], %(workers)s::text[], %(untils)s::float8[])
+    AS v(batch, position, worker, until)
+WHERE pending.study = %(study)s AND pending.batch = v.batch AND pending.position = v.position
+"""
+APART = 1e-6  # seconds between the leases of one transaction, by which each is known again
 
 
 def of_the_epoch(study: int, *where: sa.ColumnElement[bool]) -> tuple[Any, ...]:
@@ -69,47 +84,107 @@ def _fits(wanted: Filter) -> list[sa.ColumnElement[bool]]:
     return found
 
 
+class Taking(NamedTuple):
+    """Questions that somebody wants to hold."""
+
+    record: Record
+    limit: int | None
+    worker: str | None
+    seconds: float
+    wanted: Filter = ANY
+    begun: bool = False
+
+
 class Leases:
     """The part of a store that hands out questions and takes them back."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def take(
-        self,
-        record: Record,
-        limit: int | None,
-        worker: str | None,
-        seconds: float,
-        wanted: Filter = ANY,
-        *,
-        begun: bool = False,
-    ) -> Leased | None:
+    def take(self, taking: Taking) -> Leased | None:
         """Hand out questions that nobody holds, whole units and plates together; None when there are none.
 
         A plate that goes beyond the limit waits for the next ask, unless it is the first: where something was
         handed out before (`begun`), none is.
         """
-        tries, until = 0, 0.0
+        return self.take_all([taking])[0]
 
-        def hand_out(connection: Connection) -> list[tuple[Any, ...]]:
-            nonlocal tries, until
+    def take_all(self, takings: list[Taking]) -> list[Leased | None]:
+        """Hand out questions of one study to several who want the same, in their order and in one transaction."""
+        study = takings[0].record.id
+        tries, untils = 0, [0.0] * len(takings)
+
+        def hand_out(connection: Connection) -> tuple[list[list[Key]], dict[Key, Any]]:
+            nonlocal tries, untils
             tries += 1
             now = self.database.now(connection)
-            if tries > 1:  # the connection may have been lost after the commit: then they are ours
-                keys = self._held(connection, record.id, worker, until)
-                if keys:
-                    return self._asked(connection, record.id, keys)
-            until = now + seconds
-            self._in_order(connection)
-            self._lapse(connection, record.id, now)
-            keys = self._pick(connection, record, limit, now, wanted, begun)
-            for batch, positions in by_batch(keys):
-                self._lease(connection, record.id, batch, positions, worker, now, until)
-            return self._asked(connection, record.id, keys)
+            shares: list[list[Key]] = []
+            if (
+                tries > 1
+            ):  # the connection may have been lost after the commit: then they are theirs
+                for t, until in zip(takings, untils, strict=True):
+                    shares.append(self._held(connection, study, t.worker, until))
+            if not any(shares):
+                untils = [now + t.seconds + APART * k for k, t in enumerate(takings)]
+                self._in_order(connection)
+                self._lapse(connection, study, now)
+                shares = self._share(connection, takings, now, untils)
+            rows = self._asked(connection, study, sorted(itertools.chain(*shares)))
+            return shares, {row[:2]: row for row in rows}
 
-        found = self.database.write(hand_out)
-        return _leased(found, until) if found else None
+        shares, rows = self.database.write(hand_out)
+        return [
+            _leased([rows[key] for key in keys], until) if keys else None
+            for keys, until in zip(shares, untils, strict=True)
+        ]
+
+    def _share(
+        self, connection: Connection, takings: list[Taking], now: float, untils: list[float]
+    ) -> list[list[Key]]:
+        """Lease questions to each of several, and return which."""
+        record, limits = takings[0].record, [t.limit for t in takings]
+        total = None if None in limits else sum(limits)  # type: ignore[arg-type]
+        free = free_questions(record, now, takings[0].wanted)
+        rows = self.database.columns(connection, free.limit(total))
+        grouped = any(unit is not None or plate is not None for _, _, unit, plate in rows)
+        shares: list[list[Key]] = []
+        for t, until in zip(takings, untils, strict=True):
+            if grouped and shares:  # those before took whole units, or left a plate
+                rows = self.database.columns(connection, free.limit(t.limit))
+            keys = self._whole(connection, t, rows[: t.limit], now)
+            rows = rows[len(rows[: t.limit]) :]
+            shares.append(keys)
+            if grouped or len(takings) == 1:
+                for batch, positions in by_batch(keys):
+                    self._lease(connection, record.id, batch, positions, t.worker, now, until)
+        if not grouped and len(takings) > 1:
+            self._lease_all(connection, takings, shares, now, untils)
+        return shares
+
+    def _lease_all(
+        self,
+        connection: Connection,
+        takings: list[Taking],
+        shares: list[list[Key]],
+        now: float,
+        untils: list[float],
+    ) -> None:
+        """Lease a few questions to each of several, in one statement."""
+        study = takings[0].record.id
+        each = [
+            (now, t.worker, until, study, *key)
+            for t, keys, until in zip(takings, shares, untils, strict=True)
+            for key in keys
+        ]
+        if not each:
+            return
+        if self.database.sqlite:
+            connection.exec_driver_sql(_LEASE_SQLITE, each)
+            return
+        _, workers, until, _, batches, positions = map(list, zip(*each, strict=True))
+        values = {"study": study, "now": now, "batches": batches, "positions": positions}
+        values |= {"workers": workers, "untils": until}
+        connection.exec_driver_sql(_LEASE_POSTGRESQL, values)
 
     def _in_order(self, connection: Connection) -> None:
         if not self.database.sqlite:
@@ -146,29 +221,23 @@ class Leases:
         rows = self.database.columns(connection, mine.order_by(p.batch, p.position))
         return [(batch, position) for batch, position in rows]
 
-    def _pick(
-        self,
-        connection: Connection,
-        record: Record,
-        limit: int | None,
-        now: float,
-        wanted: Filter,
-        begun: bool,
+    def _whole(
+        self, connection: Connection, taking: Taking, rows: list[tuple[Any, ...]], now: float
     ) -> list[Key]:
-        query = free_questions(record, now, wanted).limit(limit)
-        rows = self.database.columns(connection, query)
+        """Return the questions of `rows` with the rest of their units and plates, without those that cannot be whole."""
+        study, limit, wanted = taking.record.id, taking.limit, taking.wanted
         found = {(batch, position) for batch, position, _, _ in rows}
         groups = {("unit", b, unit) for b, _, unit, _ in rows if unit is not None}
         groups |= {("plate", b, plate) for b, _, _, plate in rows if plate is not None}
         plates: list[set[Key]] = []
         for kind, batch, number in sorted(groups):
             # the rest goes to the same hands; what another holds in part, or would not fit, waits
-            group, whole = self._group(connection, record.id, kind, batch, number, now, wanted)
+            group, whole = self._group(connection, study, kind, batch, number, now, wanted)
             found = found | group if whole else found - group
             if kind == "plate" and whole:
                 plates.append(group)
         if limit is not None:
-            found -= _beyond(found, plates, limit, begun)
+            found -= _beyond(found, plates, limit, taking.begun)
         return sorted(found)
 
     def _group(

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import os
 import time
-import urllib.error
-import urllib.request
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from entrywise import exceptions
 from entrywise.exceptions import EntrywiseError, ParameterError, StoreError, TellError
@@ -25,6 +27,59 @@ PATIENCE = (
 )
 LOCAL = ("localhost", "127.0.0.1", "::1")
 PAGE = 10_000  # lines of the log in one call
+
+
+class Lines:
+    """Connections to one service, kept open between calls; as many as threads use at once."""
+
+    def __init__(self, parts: SplitResult) -> None:
+        self._parts = parts
+        self._idle: list[tuple[int, http.client.HTTPConnection]] = []
+
+    def say(
+        self, address: str, data: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, str, bytes]:
+        """Return (code, reason, what came back)."""
+        method = "GET" if data is None else "POST"
+        while True:
+            line, used = self._take()
+            try:
+                line.request(method, address, data, dict(headers))
+                answer = line.getresponse()
+                found = answer.read()
+            except BaseException as error:
+                line.close()
+                if used and isinstance(error, ConnectionError):
+                    continue  # the server hung up while nobody spoke: another line
+                raise
+            if not answer.will_close:
+                self._idle.append((os.getpid(), line))
+            return answer.status, answer.reason, found
+
+    def _take(self) -> tuple[http.client.HTTPConnection, bool]:
+        """Return a line, and whether it was used before; after a fork they are the parent's."""
+        while self._idle:
+            with contextlib.suppress(IndexError):  # another thread took it
+                pid, line = self._idle.pop()
+                if pid == os.getpid():
+                    return line, True
+        return self._made(), False
+
+    def _made(self) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "http":  # on this machine
+            return http.client.HTTPConnection(host, port, timeout=PATIENCE)
+        proxy = None if proxy_bypass(host) else getproxies().get("https")
+        if proxy is None:
+            return http.client.HTTPSConnection(host, port, timeout=PATIENCE)
+        way = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        line = http.client.HTTPSConnection(way.hostname or "", way.port, timeout=PATIENCE)
+        headers = {}
+        if way.username is not None:
+            who = f"{unquote(way.username)}:{unquote(way.password or '')}"
+            headers["proxy-authorization"] = f"Basic {b64encode(who.encode()).decode()}"
+        line.set_tunnel(host, port, headers)
+        return line
 
 
 class RemoteStudy:
@@ -44,7 +99,12 @@ class RemoteStudy:
             )
         self.url = url.rstrip("/")
         self.name = name
-        self._token = token
+        self._path = parts.path.rstrip("/")
+        self._headers = {
+            "authorization": f"Bearer {token}",
+            "content-type": "application/json",
+        }
+        self._lines = Lines(parts)
         self._names: Labels | None = None
         self.status()  # refuses a study or a token that is not valid
 
@@ -58,20 +118,18 @@ class RemoteStudy:
     ) -> tuple[int, bytes]:
         """Return (code, what came back), trying again while the server is away."""
         name = quote(quote(self.name, safe=""), safe="")
-        address = f"{self.url}/api/v1/studies/{name}{what}"
+        address = f"{self._path}/api/v1/studies/{name}{what}"
         if query:
             address += "?" + urlencode(query)
         data = None if body is None else json.dumps(body).encode()
-        headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
         deadline = time.monotonic() + PATIENCE
         while True:
-            made = urllib.request.Request(address, data, headers)  # noqa: S310
             try:
-                with urllib.request.urlopen(made, timeout=PATIENCE) as answer:  # noqa: S310
-                    return answer.status, answer.read()
-            except urllib.error.HTTPError as error:
-                if error.code < 500 or time.monotonic() > deadline:
-                    raise _mistake(error) from None
+                code, reason, found = self._lines.say(address, data, self._headers)
+                if code < 300:
+                    return code, found
+                if code < 500 or time.monotonic() > deadline:
+                    raise _mistake(reason, found)
             except (OSError, http.client.HTTPException) as error:  # away, or cut off on the way
                 if time.monotonic() > deadline:
                     raise StoreError(f"{self.url} does not answer: {error}; try again") from None
@@ -247,13 +305,13 @@ def _several(lines: Any) -> list[Any] | None:
     return [lines] if one else [_plain(x) for x in lines]
 
 
-def _mistake(error: urllib.error.HTTPError) -> EntrywiseError:
+def _mistake(reason: str, said: bytes) -> EntrywiseError:
     """Return what the service refused, as the library says it."""
     try:
-        found = json.loads(error.read())
+        found = json.loads(said)
     except ValueError:
         found = {}
-    words = str(found.get("message") or found.get("detail") or error.reason)
+    words = str(found.get("message") or found.get("detail") or reason)
     kind = getattr(exceptions, str(found.get("kind")), StoreError)
     right = isinstance(kind, type) and issubclass(kind, EntrywiseError)
     return kind(words) if right else StoreError(words)

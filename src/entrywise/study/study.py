@@ -28,6 +28,7 @@ from entrywise.results import Certificate, Result
 from entrywise.run import Known
 from entrywise.study import changes, plans, status
 from entrywise.study.entries import Asked, Labels, parse, told_lines
+from entrywise.study.leases import Taking
 from entrywise.study.records import (
     ANY,
     Advance,
@@ -177,6 +178,11 @@ class Study:
         return self._record.name
 
     @property
+    def record(self) -> Record:
+        """Its row, as it was last seen."""
+        return self._record
+
+    @property
     def prices(self) -> Prices:
         """What it quotes for each entry; one when nothing was said."""
         return plans.prices_of(self.store.record(self.name)) or Prices()
@@ -265,6 +271,19 @@ class Study:
 
         Where too few questions fit, `advance` has a step made; :meth:`advance` does unless another is given.
         """
+        self.taking(limit, worker, lease, wanted)
+        return self._unless_closed(*self.take(limit, worker, lease, wanted, advance))
+
+    def lease_more(
+        self, found: Leased | None, taking: Taking, advance: Advancing | None = None
+    ) -> Leased | None:
+        """Do what :meth:`lease` does where `found` was handed out, which is not enough."""
+        return self._unless_closed(*self._topped_up(found, taking, advance))
+
+    def taking(
+        self, limit: int | None, worker: str | None, lease: float, wanted: Filter = ANY
+    ) -> Taking:
+        """Return what somebody wants to hold, or refuse it."""
         if limit is not None and limit < 1:
             raise ParameterError(f"limit of ask (--limit) must be at least 1, got {limit}")
         if not (np.isfinite(lease) and lease > 0):
@@ -273,7 +292,9 @@ class Study:
             )
         if worker is not None and (not worker or "\n" in worker):
             raise ParameterError(f"a worker's name must be one line of text, got {worker!r}")
-        found, state = self.take(limit, worker, lease, wanted, advance)
+        return Taking(self._record, limit, worker, lease, wanted)
+
+    def _unless_closed(self, found: Leased | None, state: str) -> Leased | None:
         if state == "closed":
             raise StoreError(f"study {self.name!r} is closed; reopen it to ask")
         return found
@@ -287,18 +308,28 @@ class Study:
         advance: Advancing | None = None,
     ) -> tuple[Leased | None, str]:
         """Return (questions, state of the study), making a step where too few questions fit."""
-        leases = self.store.leases
-        found = leases.take(self._record, limit, worker, lease, wanted)
-        count = 0 if found is None else len(found)
-        if found is not None and (limit is None or count >= limit or not self._record.streaming):
+        taking = Taking(self._record, limit, worker, lease, wanted)
+        found = self.store.leases.take(taking)
+        if self.enough(found, limit):
             return found, "open"
-        missing = None if limit is None else limit - count
-        if found is not None and missing is not None and missing < found.smallest_plate:
-            return found, "open"  # no further plate would fit
-        record = (advance or self.advance)(wanted, missing)
+        return self._topped_up(found, taking, advance)
+
+    def enough(self, found: Leased | None, limit: int | None) -> bool:
+        """Tell whether no step is to be made for who got `found`: a streaming plan may give more at once."""
+        if found is None or not self._record.streaming:
+            return found is not None
+        missing = 0 if limit is None else limit - len(found)
+        return missing < max(1, found.smallest_plate)  # no further plate would fit
+
+    def _topped_up(
+        self, found: Leased | None, taking: Taking, advance: Advancing | None
+    ) -> tuple[Leased | None, str]:
+        count = 0 if found is None else len(found)
+        missing = None if taking.limit is None else taking.limit - count
+        record = (advance or self.advance)(taking.wanted, missing)
         if record.state == "open":
-            begun = found is not None
-            more = leases.take(record, missing, worker, lease, wanted, begun=begun)
+            rest = taking._replace(record=record, limit=missing, begun=found is not None)
+            more = self.store.leases.take(rest)
             found = more if found is None else found if more is None else joined(found, more)
         return found, "open" if found is not None else record.state
 
@@ -334,10 +365,10 @@ class Study:
         named worker must hold the questions, or have held them: a late answer counts.
         """
         blame = blame or (lambda k: f"answer {k}: ")
-        told = self._parsed(told_lines(answers), blame)
+        told = self.parsed(told_lines(answers), blame)
         return self.put(told, worker, blame=blame)
 
-    def _parsed(self, answers: Any, blame: Blaming) -> Told:
+    def parsed(self, answers: Any, blame: Blaming) -> Told:
         """Return answers by columns; labels that are new since we looked are looked up."""
         record = self._record
         try:
@@ -357,6 +388,21 @@ class Study:
         self._witness = left
         if left is None:
             self._advance_after("the answers are")
+        return new
+
+    def put_all(
+        self, tolds: list[tuple[Told, Workers, Blaming]], advance: Callable[[], Any]
+    ) -> list[int | TellError]:
+        """Keep what several tell, in their order and in one transaction; return how much was new, or why it was refused.
+
+        Where all that was asked is answered, `advance` has a step made.
+        """
+        if not tolds:
+            return []
+        name = self.labels.name
+        new, left = self.store.tells.put_all(self._record, tolds, name)
+        if left is None:
+            advance()
         return new
 
     def _advance_after(self, kept: str) -> None:

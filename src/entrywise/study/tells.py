@@ -5,12 +5,14 @@ Whatever was once handed out can be answered: after a lapse, after a change, aft
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from entrywise.exceptions import TellError
+from entrywise.exceptions import StoreError, TellError
 from entrywise.study.bare import Call
 from entrywise.study.database import Database
 from entrywise.study.leases import FAILED, NOT_GONE, Leases, by_batch
@@ -105,13 +107,41 @@ class Tells:
 
         Where question `hint` is still open it is the one, which saves a search.
         """
-        workers = list(worker) if isinstance(worker, list) else [worker] * len(told.value)
+        telling = _Telling(self.database, record, told, worker, blame, name)
         if len(told.value) == 1 and not told.failed[0]:
-            kept, left = self._put_one(record, told, workers[0], hint or (-2, -2))
+            kept, left = self._put_one(record, told, telling.workers[0], hint or (-2, -2))
             if kept:
                 return 1, left
-        telling = _Telling(self.database, record, told, workers, name, blame)
-        return self.database.write(telling.keep), self.leases.open_question(record)
+        new = self.database.write(telling.keep)
+        return len(new), self.leases.open_question(record)
+
+    def put_all(
+        self, record: Record, tolds: list[tuple[Told, Workers, Blaming]], name: Naming
+    ) -> tuple[list[int | TellError], Key | None]:
+        """Keep what several tell, in their order and in one transaction where nobody is wrong.
+
+        Return how many answers of each were new, or why all of them were refused; and a question that is open then.
+        """
+        tellings = [_Telling(self.database, record, *each, name=name) for each in tolds]
+        found: list[int | TellError]
+        try:
+            found = list(self._put_together(tellings))
+        except TellError:  # the others are not to blame
+            found = [self._put_alone(telling) for telling in tellings]
+        return found, self.leases.open_question(record)
+
+    def _put_together(self, tellings: list[_Telling]) -> Iterable[int]:
+        new = self.database.write(_joined(tellings).keep)
+        ends = np.cumsum([len(telling.told.value) for telling in tellings])
+        whose = np.searchsorted(ends, new, side="right")
+        counts: list[int] = np.bincount(whose, minlength=len(tellings)).tolist()
+        return counts
+
+    def _put_alone(self, telling: _Telling) -> int | TellError:
+        try:
+            return len(self.database.write(telling.keep))
+        except TellError as error:
+            return error
 
     def _put_one(
         self, record: Record, told: Told, worker: str | None, hint: Key
@@ -233,20 +263,24 @@ class _Telling:
         database: Database,
         record: Record,
         told: Told,
-        workers: list[str | None],
-        name: Naming,
+        worker: Workers,
         blame: Blaming,
+        name: Naming,
     ) -> None:
         self.database, self.record, self.told = database, record, told
-        self.workers, self.name, self.blame = workers, name, blame
+        self.workers = list(worker) if isinstance(worker, list) else [worker] * len(told.value)
+        self.name, self.blame = name, blame
         self.keys: list[Key] = list(zip(told.batch.tolist(), told.position.tolist(), strict=True))
 
-    def keep(self, connection: Connection) -> int:
-        """Keep what is new and return how many answers that are; refuse all of it where one is wrong."""
+    def keep(self, connection: Connection) -> list[int]:
+        """Keep what is new and return which answers that are; refuse all of it where one is wrong."""
         s = studies.c
         now = self.database.now(connection)
         query = sa.select(s.state, s.epoch).where(s.id == self.record.id)
-        self.state, self.epoch = connection.execute(query).one()
+        found = connection.execute(query).first()
+        if found is None:
+            raise StoreError(f"there is no study {self.record.name!r} any more; nothing was kept")
+        self.state, self.epoch = found
         self._rename(connection)
         which = self._once()
         again = (
@@ -269,7 +303,7 @@ class _Telling:
         self._insert(connection, failed, held, "failed", now)
         turns = {self.keys[k]: _repeat(turn) for k, turn in repeats}
         self._insert(connection, [k for k, _ in repeats], turns, "repeat", now)
-        return len(new) + len(late) + len(failed) + len(repeats)
+        return [*new, *late, *failed, *(k for k, _ in repeats)]
 
     def failed(self, k: int) -> bool:
         return bool(self.told.failed[k])
@@ -513,6 +547,18 @@ class _Telling:
         return any(
             line.kind == "repeat" and self.same(k, line.value, bool(line.failed)) for line in lines
         )
+
+
+def _joined(tellings: list[_Telling]) -> _Telling:
+    """Return what several tell to one study as if one did."""
+    first = tellings[0]
+    columns = [np.concatenate(c) for c in zip(*(t.told[:4] for t in tellings), strict=True)]
+    reasons, workers = {}, []
+    for telling in tellings:
+        reasons |= {len(workers) + k: why for k, why in telling.told.reasons.items()}
+        workers += telling.workers
+    told = Told(*columns, reasons)
+    return _Telling(first.database, first.record, told, workers, first.blame, first.name)
 
 
 def _standing(lines: list[Any]) -> Any:

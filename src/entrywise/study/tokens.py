@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,24 +78,28 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def verify(store: Store, secret: str) -> Token | None:
-    """Return what a token allows; None when it is unknown, expired or revoked."""
-    return _valid(store, tokens.c.hash == hashed(secret))
+def verify(store: Store, secrets: Sequence[str]) -> list[Token | None]:
+    """Return what each token allows; None for one that is unknown, expired or revoked."""
+    hashes = [hashed(secret) for secret in secrets]
+    found = _valid(store, tokens.c.hash.in_(sorted(set(hashes))))
+    return [found.get(key) for key in hashes]
 
 
 def still_valid(store: Store, id: int) -> Token | None:
     """Return what a token allows that was verified before; None when it has expired or was revoked since."""
-    return _valid(store, tokens.c.id == id)
+    return next(iter(_valid(store, tokens.c.id == id).values()), None)
 
 
-def _valid(store: Store, which: sa.ColumnElement[bool]) -> Token | None:
-    def look(connection: Connection) -> Any:
+def _valid(store: Store, which: sa.ColumnElement[bool]) -> dict[str, Token]:
+    """Return the tokens that are valid now, by their hashes."""
+
+    def look(connection: Connection) -> list[Any]:
         now = store.database.now(connection)
         good = (which, tokens.c.expires_at > now, tokens.c.revoked_at.is_(None))
-        return connection.execute(_rows().where(*good)).first()
+        return list(connection.execute(_rows().add_columns(tokens.c.hash).where(*good)))
 
-    row = store.database.read(look)
-    return None if row is None else Token(**row._asdict())
+    rows = [row._asdict() for row in store.database.read(look)]
+    return {row.pop("hash"): Token(**row) for row in rows}
 
 
 def listed(store: Store) -> list[Token]:

@@ -16,6 +16,7 @@ from entrywise.study import Store
 from entrywise.web import guard
 from entrywise.web.api import api
 from entrywise.web.background import Background
+from entrywise.web.exchange import Exchange
 from entrywise.web.guard import Door, Gate
 from entrywise.web.pages import pages
 
@@ -46,6 +47,8 @@ def create_app(
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
+        app.state.exchange.close()
+        app.state.door.close()
         work.close()
 
     app = FastAPI(
@@ -57,6 +60,7 @@ def create_app(
         lifespan=life,
     )
     app.state.background = work
+    app.state.exchange = Exchange(work)
     app.state.door = Door(work.store)
     app.state.secure = secure
     app.include_router(api)

@@ -64,9 +64,10 @@ class Background:
 
     def study(self, name: str) -> Study:
         """Return a study; one that is not there is refused."""
+        made_at = self.store.record(name).created_at
         with self._alone:
             found = self._studies.get(name)
-        if found is None:
+        if found is None or found.record.created_at != made_at:
             found = Study.open(self.store, name)
             with self._alone:
                 if len(self._studies) >= STUDIES:

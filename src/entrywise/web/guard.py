@@ -8,18 +8,22 @@ import hmac
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 from fastapi import HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from entrywise.study import Store, tokens
 from entrywise.study.tokens import Token
 from entrywise.tables import whole
+from entrywise.web.together import Together
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 COOKIE = "entrywise"
@@ -117,7 +121,8 @@ class BoundedBody:
             return await self.receive()
         left = max(self.deadline - time.monotonic(), 0.001)
         try:
-            message = await asyncio.wait_for(self.receive(), left)
+            async with asyncio.timeout(left):
+                message = await self.receive()
         except TimeoutError:
             self._refuse(f"the body did not come within {self.patience:g} s; try again", 408)
         self.size += len(message.get("body", b""))
@@ -158,6 +163,8 @@ class Door:
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self.store, self.clock = store, clock
         self._alone = threading.Lock()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="entrywise-door")
+        self._verify = Together(self._pool, partial(tokens.verify, store))
         self._links: set[str] = set()
         self._sessions: dict[str, Session] = {}
 
@@ -178,8 +185,16 @@ class Door:
 
     def enter_by_token(self, secret: str) -> str | None:
         """Return the cookie of a new session for who holds a token; None when it is not valid."""
-        token = tokens.verify(self.store, secret)
+        token = self.token(secret).result()
         return None if token is None else self._begin(token.id)
+
+    def token(self, secret: str) -> Future[Token | None]:
+        """Find out what a token allows now; None when it is not valid."""
+        return self._verify.submit(None, secret)
+
+    def close(self) -> None:
+        """Finish what is under way and stop."""
+        self._pool.shutdown(wait=True)
 
     def _begin(self, token: int | None) -> str:
         cookie = secrets.token_urlsafe(32)
@@ -209,16 +224,16 @@ class Door:
         return None if token is None else (found, Who(token.title, token))
 
 
-def who(request: Request) -> Who:
+async def who(request: Request) -> Who:
     """Return who makes a request: by its token, or by its session with the CSRF header where it changes something."""
     door: Door = request.app.state.door
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        token = tokens.verify(door.store, secret.strip())
+        token = await asyncio.wrap_future(door.token(secret.strip()))
         if token is None:
             raise HTTPException(401, "the token is unknown, expired or revoked")
         return Who(token.title, token)
-    found = door.session(request.cookies.get(COOKIE))
+    found = await run_in_threadpool(door.session, request.cookies.get(COOKIE))
     if found is None:
         raise HTTPException(
             401, "come in with a token, or by the link that `entrywise serve` shows"
@@ -237,11 +252,11 @@ def same_origin(request: Request) -> bool:
     return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
 
 
-def needs(role: str) -> Callable[[Request], Who]:
+def needs(role: str) -> Callable[[Request], Awaitable[Who]]:
     """Return a dependency that lets in who has a role for the study in the address, or for all."""
 
-    def let_in(request: Request) -> Who:
-        person = who(request)
+    async def let_in(request: Request) -> Who:
+        person = await who(request)
         given: Any = request.path_params.get("name")
         name = None if given is None else named(given)
         if not person.may(role, name):

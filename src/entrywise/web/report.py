@@ -475,11 +475,13 @@ def map_picture(told: Story, cells: Cells | None) -> Html:
 
 
 def _ends(values: Any) -> tuple[float, float]:
+    """Return the values of the first and the last colour: nearly all lie between them, and a wild row does not."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return 0.0, 1.0
-    low, high = np.quantile(finite, (0.01, 0.99))
-    return float(low), float(high)
+    low, first, third, high = np.quantile(finite, (0.01, 0.25, 0.75, 0.99))
+    reach = fragments.FAR * (third - first) or np.inf
+    return float(max(low, first - reach)), float(min(high, third + reach))
 
 
 def shaded(values: Any) -> Any:

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 
 from entrywise.study import Study
 from entrywise.web.background import Background
+from entrywise.web.exchange import Exchange
 from entrywise.web.guard import Who, named, needs, who
 from entrywise.web.story import Story
 
@@ -56,6 +57,12 @@ def said(content: Any, code: int = 200) -> JSONResponse:
 def background(request: Request) -> Background:
     """Return what works beside the requests."""
     found: Background = request.app.state.background
+    return found
+
+
+def exchange(request: Request) -> Exchange:
+    """Return where questions go out and answers come in."""
+    found: Exchange = request.app.state.exchange
     return found
 
 

@@ -2,31 +2,56 @@
 
 from __future__ import annotations
 
+from asyncio import wrap_future
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
+from fastapi.concurrency import run_in_threadpool
 
 from entrywise.exceptions import TellError
-from entrywise.study import entries
-from entrywise.study.cells import far_off
 from entrywise.study.entries import Asked
 from entrywise.study.records import Filter, Record
 from entrywise.web import uploads
 from entrywise.web.api.bodies import Ask, Release, Tell
-from entrywise.web.api.common import MOMENT, WAIT, Worker, background, said, study_of
+from entrywise.web.api.common import MOMENT, WAIT, Worker, background, exchange, said, study_of
+from entrywise.web.background import Background
+from entrywise.web.exchange import FEW, Answers, Handed, Kept, Wish
 from entrywise.web.guard import named
 
 router = APIRouter()
 
 
 @router.post("/studies/{name}/ask", responses=WAIT)
-def ask(request: Request, name: str, body: Ask, person: Worker) -> Response:
+async def ask(request: Request, name: str, body: Ask, person: Worker) -> Response:
     """Lease questions; while the next ones are worked out, come back after Retry-After seconds."""
-    study, work = study_of(request, name), background(request)
-    late = False
+    worker = body.worker or (person.token.title if person.token else None) or None
+    can = (body.worker, body.rows, body.cols, body.mode)
+    wish = Wish(named(name), body.limit, worker, body.lease, can)
+    handed = await wrap_future(exchange(request).ask(wish))
+    found = handed.asked
+    if found is None:
+        found = await run_in_threadpool(wait_for_more, background(request), handed, wish)
+    few = found is None or len(found) <= FEW
+    return shown(found) if few else await run_in_threadpool(shown, found)
+
+
+def shown(found: Asked | None) -> Response:
+    """Say what was asked by columns, until when it is held, and why fewer came than were wanted; None is not ready yet."""
+    late = found is None
+    asked = Asked() if found is None else found
+    columns = ("id", "row", "col", "mode", "price", "unit", "arm", "probability", "plate", "well")
+    told: dict[str, Any] = {key: [getattr(q, key) for q in asked] for key in columns}
+    told["index"] = [list(q.index) for q in asked]
+    told["until"] = asked[0].until if asked else None
+    told["why"] = "the next questions are being worked out" if late else asked.why
+    return said(told, 202 if late else 200)
+
+
+def wait_for_more(work: Background, handed: Handed, wish: Wish) -> Asked | None:
+    """Have a step made, wait for it a moment, and lease what it asks; None while it is not there."""
+    study, late = handed.study, False
 
     def beside(wanted: Filter, missing: int | None) -> Record:
-        """Have a step made, and wait for it a moment."""
         nonlocal late
         try:
             work.step(study.name, wanted, missing).result(MOMENT)
@@ -34,29 +59,18 @@ def ask(request: Request, name: str, body: Ask, person: Worker) -> Response:
             late = True
         return study.store.record(study.name)
 
-    worker = body.worker or (person.token.title if person.token else None) or None
-    wanted = study.wanted(body.worker, body.rows, body.cols, body.mode)
-    leased = study.lease(body.limit, worker, body.lease, wanted, advance=beside)
+    taking = study.taking(wish.limit, wish.worker, wish.lease, handed.wanted)
+    leased = study.lease_more(handed.leased, taking, beside)
     if leased is None and late:
-        return said(by_columns(Asked(), "the next questions are being worked out"), 202)
-    found = study.asked(leased, body.limit, wanted)
-    return said(by_columns(found, found.why))
-
-
-def by_columns(found: Asked, why: str | None) -> dict[str, Any]:
-    """Return questions by columns, until when they are held, and why fewer came than were wanted."""
-    columns = ("id", "row", "col", "mode", "price", "unit", "arm", "probability", "plate", "well")
-    told: dict[str, Any] = {key: [getattr(q, key) for q in found] for key in columns}
-    told["index"] = [list(q.index) for q in found]
-    return told | {"until": found[0].until if found else None, "why": why}
+        return None
+    return study.asked(leased, wish.limit, handed.wanted)
 
 
 @router.post(
     "/studies/{name}/tell", responses={409: {"description": "Are you sure? Nothing was kept."}}
 )
-def tell(request: Request, name: str, body: Tell, person: Worker) -> Response:
+async def tell(request: Request, name: str, body: Tell, person: Worker) -> Response:
     """Keep answers, all of them or none; they are committed when this returns."""
-    items: list[tuple[Any, ...]]
     if body.id is not None:
         columns: list[Any] = [body.id, body.value]
     elif body.row is not None and body.col is not None:
@@ -66,32 +80,15 @@ def tell(request: Request, name: str, body: Tell, person: Worker) -> Response:
     if len({len(column) for column in columns}) > 1:
         raise TellError("the columns of answers must be equally long; nothing was kept")
     items = list(zip(*columns, strict=True))
-    return keep(request, name, items, body.worker, body.sure)
+    answers = Answers(named(name), items, body.worker, body.sure, lambda k: f"answer {k}: ")
+    return kept(await wrap_future(exchange(request).tell(answers)))
 
 
-def keep(
-    request: Request,
-    name: str,
-    items: list[tuple[Any, ...]],
-    worker: Any,
-    sure: bool,
-    blame: Any = None,
-) -> Response:
-    """Keep answers and have the next questions worked out beside."""
-    study = study_of(request, name)
-    store, blame = study.store, blame or (lambda k: f"answer {k}: ")
-    record = store.record(study.name)
-    told = entries.parse(store.tells, record, study.labels, items, blame)
-    if not sure:
-        odd = far_off(store, record, told)
-        if odd:
-            return said({"message": "are you sure? nothing was kept", "odd": odd}, 409)
-    new, left = 0, None
-    if len(told.value):
-        new, left = store.tells.put(record, told, worker, study.labels.name, blame)
-    if left is None:
-        background(request).step(study.name)
-    return said({"new": new, "told": len(told.value)})
+def kept(what: Kept) -> Response:
+    """Say what came of answers."""
+    if what.odd:
+        return said({"message": "are you sure? nothing was kept", "odd": list(what.odd)}, 409)
+    return said({"new": what.new, "told": what.told})
 
 
 @router.post(
@@ -107,7 +104,8 @@ def upload(
 ) -> Response:
     """Keep the answers of a file (CSV or workbook with a column value, and id or row and col)."""
     items, blame = uploads.answers(file)
-    return keep(request, name, items, worker or None, sure, blame)
+    answers = Answers(named(name), items, worker or None, sure, blame)
+    return kept(exchange(request).tell(answers).result())
 
 
 @router.post("/studies/{name}/release")

@@ -247,13 +247,18 @@ class Map_ {
   }
 }
 
+const FAR = 3; // times the middle half of all values: what lies farther beyond it has the last colour
+// The values of the first and the last colour: nearly all lie between them, and a wild row does not.
 function ends(values) {
   const step = Math.max(1, Math.floor(values.length / 20000));
   const some = [];
   for (let k = 0; k < values.length; k += step) if (Number.isFinite(values[k])) some.push(values[k]);
   some.sort((a, b) => a - b);
   if (!some.length) return [0, 1];
-  return [some[Math.floor(0.01 * (some.length - 1))], some[Math.ceil(0.99 * (some.length - 1))]];
+  const at = (part, round) => some[round(part * (some.length - 1))];
+  const [first, third] = [at(0.25, Math.floor), at(0.75, Math.ceil)];
+  const reach = FAR * (third - first) || Infinity;
+  return [Math.max(at(0.01, Math.floor), first - reach), Math.min(at(0.99, Math.ceil), third + reach)];
 }
 
 function legend(map) {
@@ -613,6 +618,7 @@ function newPage() {
 
 function tokensPage() {
   const body = $("#tokens tbody");
+  const titles = [...$("#tokens").querySelectorAll("th")].map((each) => each.textContent);
   const list = async () => {
     const found = await call("/api/v1/tokens");
     body.replaceChildren(
@@ -620,6 +626,7 @@ function tokensPage() {
         const line = make("tr");
         const over = token.revoked_at ? "revoked" : token.expires_at * SECOND < Date.now() ? "expired" : "valid";
         line.append(word(token.id), label(token.title), word(token.role), label(token.study ?? "all"), word(date(token.expires_at)), word(over));
+        for (const [k, cell] of [...line.cells].entries()) cell.dataset.title = titles[k];
         const last = make("td");
         if (over === "valid") {
           const button = make("button", "Revoke", { class: "second", "aria-label": `revoke ${token.title}` });
