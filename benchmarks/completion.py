@@ -3,13 +3,18 @@
 make bench NAME=completion                  synthetic 2000 x 1000, MovieLens-100K, Jester, AlpacaEval, coverage
 make bench NAME=completion ARGS=--large     also 50k x 20k with 5M entries
 make bench NAME=completion ARGS=--huge      also 1e6 x 1e6 with 1e7 entries, rank 10
+make bench NAME=completion ARGS="--only whole --before OTHER/src"    ew.complete of 20M entries, wall time on all cores,
+                                            beside an earlier version's sources and cmfrec
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import resource
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -388,8 +393,6 @@ def intervals(bars):
 
 def huge():
     """Fit 1e6 x 1e6 with 1e7 entries; return error and peak bytes of the whole process."""
-    import resource
-
     from entrywise.observations import Observations
     from entrywise.passive import low_rank
 
@@ -403,18 +406,85 @@ def huge():
     )
 
 
+def whole_child(who, known):
+    """Complete `known` entries of 200k x 20k as a user does; return wall seconds, peak MB of the process, and facts."""
+    shape = (200_000, 20_000) if known > 5_000_000 else (50_000, 10_000)
+    tiny, _ = synthetic(400, 300, 2, 60_000, 10, 0.1, 0)
+    train, test = synthetic(*shape, 10, known, 100_000, 0.1, 70060)
+    peer = Cmfrec if who == "cmfrec" else Ours
+    given = peer.given(train, shape)
+    del train
+    if who == "cmfrec":
+        start = time.perf_counter()
+        predict, facts = peer.fit(given, penalty=0.5)
+    else:
+        import entrywise as ew
+
+        ew.complete(Ours.given(tiny, (400, 300)))  # compiled, or loaded
+        start = time.perf_counter()
+        found = ew.complete(given)
+        predict, facts = found.entries, {"rank": found.rank, "sweeps": found.report["sweeps"]}
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    guess = np.asarray(predict(test[0], test[1]))
+    return {"seconds": seconds, "MB": peak, "RMSE": error(guess, test[2]), **facts}
+
+
+def whole_run(who, known, source=None):
+    """Run :func:`whole_child` in a process of its own, with the package from `source`."""
+    path = [source] if source else []
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([*path, *sys.path]))
+    call = [sys.executable, __file__, "--child", who, str(known)]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(who, source or "", found, flush=True)
+    return found
+
+
+def whole(bars, known, before, turns):
+    """Time all of ew.complete against an earlier version, in turn, and its memory against cmfrec's."""
+    found = {"now": [], "before": []}
+    for _ in range(turns):
+        found["now"].append(whole_run("now", known))
+        if before:
+            found["before"].append(whole_run("before", known, before))
+    peer = whole_run("cmfrec", known)
+    rows = [
+        (name, min(r["seconds"] for r in runs), max(r["MB"] for r in runs), runs[0]["RMSE"])
+        for name, runs in (*found.items(), ("cmfrec, one thread, one penalty", [peer]))
+        if runs
+    ]
+    show(f"ew.complete of {known:,} entries", ("", "wall s", "peak MB", "RMSE"), rows)
+    if before:
+        ratio = rows[0][1] / rows[1][1]
+        bars.at_most("wall seconds / before", ratio, 0.8)
+    bars.at_most("peak memory of the process / cmfrec's", rows[0][2] / rows[-1][2], 2.0)
+    bars.at_most("RMSE / cmfrec's", rows[0][3] / rows[-1][3], 1.005)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--before", help="sources of an earlier version, for whole")
+    parser.add_argument("--known", type=int, default=20_000_000, help="entries, for whole")
+    parser.add_argument("--turns", type=int, default=1, help="runs of each, for whole")
     parser.add_argument("--quick", action="store_true", help="one synthetic seed, two splits")
     parser.add_argument("--large", action="store_true", help="also 50k x 20k with 5M entries")
     parser.add_argument("--huge", action="store_true", help="also 1e6 x 1e6 with 1e7 entries")
     parser.add_argument(
-        "--only", choices=["small", "real", "intervals", "large", "huge"], help="one part alone"
+        "--only",
+        choices=["small", "real", "intervals", "large", "huge", "whole"],
+        help="one part alone",
     )
     parser.add_argument(
         "--fancyimpute", help="a Python with fancyimpute 0.7.0, scikit-learn < 1.6 and numpy < 2"
     )
     asked = parser.parse_args()
+    if asked.child:
+        print(json.dumps(whole_child(asked.child[0], int(asked.child[1]))))
+        return
     bars = Bars()
     parts = (
         {asked.only}
@@ -423,6 +493,8 @@ def main():
         | ({"large"} if asked.large else set())
         | ({"huge"} if asked.huge else set())
     )
+    if "whole" in parts:
+        whole(bars, asked.known, asked.before, asked.turns)
     if "small" in parts:
         against_peers("small", SEEDS[:1] if asked.quick else SEEDS, bars, asked.fancyimpute)
     if "real" in parts:

@@ -2,6 +2,7 @@
 
 make bench NAME=rank_one                  sizes of the paper, ten draws each
 make bench NAME=rank_one ARGS=--quick     smaller sizes and fewer draws
+make bench NAME=rank_one ARGS="--only growth [--family random]"    time an entry from 1e5 to 1e7 of them, a quarter of an hour
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ import argparse
 
 import numpy as np
 
-from _shared import Bars, show
+from _shared import Bars, cpu, show
 from entrywise import Observations, passive
 from entrywise.active.rank_one import next_entries, rank_one
 from entrywise.bounds.rank_one import Sensitivity, worst_matrix
 from entrywise.gallery import random_rank_one, star_mask
+from entrywise.linalg.laplacian import Laplacian
 from entrywise.linalg.stationary import stationary
 from entrywise.oracles import MatrixOracle
 from entrywise.passive import alternating_minimization, log_least_squares
 from entrywise.play import play
 from entrywise.run import Run
+from laplacian import FAMILIES, graph
 
 SEEDS = range(9000, 9100)  # never used to tune anything
 ACTIVE_SEEDS = range(71_000, 71_100)
@@ -311,11 +314,52 @@ def active(bars, draws):
     show(f"active, 40 x 40, delta 0.05, median of {draws}", columns, rows)
 
 
+def products(family, edges, seed):
+    """Return the known entries of a table of products whose graph is of a family; rows and columns are its two colours."""
+    rng = np.random.default_rng(seed)
+    n, i, j = graph(family, edges, rng)
+    colour = np.rint(Laplacian(n, i, j).walk(np.ones(len(i)))).astype(np.int64) % 2
+    place = np.where(colour == 1, np.cumsum(colour), np.cumsum(1 - colour)) - 1
+    turned = colour[i] == 1
+    rows, cols = np.where(turned, place[j], place[i]), np.where(turned, place[i], place[j])
+    shape = n - int(colour.sum()), int(colour.sum())
+    x, y = (np.exp(0.5 * rng.standard_normal(size)) for size in shape)
+    values = x[rows] * y[cols] + 0.1 * rng.standard_normal(len(rows))
+    return Observations.from_triplets(rows, cols, values, shape, duplicates="first")
+
+
+def growth(bars, families, sizes):
+    """Time rank_one, certificates included, an entry, as tables grow."""
+    passive.rank_one(products("grid", 30_000, 1))  # compiled, or loaded
+    rows = []
+    for family in families:
+        each = []
+        for size in sizes:
+            seen = products(family, size, 72)
+            repeat = max(1, min(5, 1_000_000 // size))
+            seconds, found = cpu(lambda s=seen: passive.rank_one(s), repeat=repeat)
+            each.append(1e6 * seconds / len(seen))
+            steps = found.report["refinements"], found.report["iterations"]
+            rows.append((family, len(seen), each[-1], each[-1] / each[0], *steps))
+            print(*rows[-1], flush=True)
+        bars.at_most(
+            f"time an entry, {sizes[-1]:g} over {sizes[0]:g}: {family}", each[-1] / each[0], 2.5
+        )
+    columns = ("graph", "entries", "us an entry, CPU", "growth", "refinements", "iterations")
+    show("rank_one, certificates included", columns, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", choices=["growth"])
+    parser.add_argument("--family", choices=FAMILIES, action="append", help="of growth")
     args = parser.parse_args()
     bars = Bars()
+    if args.only == "growth":
+        sizes = (100_000, 1_000_000) if args.quick else (100_000, 1_000_000, 10_000_000)
+        growth(bars, args.family or FAMILIES, sizes)
+        bars.end()
     exactness(bars, 100 if args.quick else 400)
     chain(bars, 60 if args.quick else 200)
     rivals(bars, 300 if args.quick else 1000, 4 if args.quick else 10)

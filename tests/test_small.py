@@ -62,10 +62,14 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
     short = np.stack([rng.permutation(n) for _ in range(m)]).astype(np.int32)
     price, noise, weight = rng.random((m, n)) + 0.5, rng.random((m, n)) + 0.1, rng.random((m, n))
     most, money = int(rng.integers(1, m * n + 1)), float(rng.random() * m * n)
+    if rng.random() < 0.5:  # all of a row alike
+        price, noise, weight = price[:, :1].copy(), noise[:, :1].copy(), weight[:, :1].copy()
     answers = []
     for buy in (small.buy_greedily, _jit_gain.buy_greedily):
         given_ = [x.copy() for x in state]
-        got = buy(U, V, *given_, noise, weight, short.copy(), price, money, most, by_sum, 0.1)
+        bound = np.full((m, n), np.inf)
+        lines = (noise, weight, short.copy(), price, bound)
+        got = buy(U, V, *given_, *lines, money, most, by_sum, 0.1)
         answers.append((got, given_))
     (mine, after), (theirs, expected) = answers
     np.testing.assert_array_equal(mine, theirs)

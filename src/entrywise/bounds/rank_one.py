@@ -25,6 +25,11 @@ from entrywise.observations import Observations
 from entrywise.types import Array, Indices
 
 EXACT = 600  # lines up to which traces and largest resistances are exact
+FEWEST_PROBES, AGREE = (
+    4,
+    0.02,
+)  # so many probes are enough where they differ by no more than this share
+LOOSE = 1e-4  # residual of a solve that enters a mean over random disturbances
 
 
 class Sensitivity:
@@ -88,15 +93,17 @@ class Sensitivity:
         r"""Return :math:`\lambda_{\max}(K L^+)` and the direction, in logarithms, that attains it.
 
         Lanczos on :math:`L^+ K` in the inner product of L, one solve a step. The value is a Ritz value: never
-        above the true one, and below it by a relative `rtol` or so.
+        above the true one, and below it by a relative `rtol` or so. Solves are as exact as that asks: what they miss turns
+        the next direction, not the value along it.
         """
         L = self.laplacian
+        inner = max(0.01 * rtol, 1e-9)
         q = L.center(np.random.default_rng(0).standard_normal(self.m + self.n))
         basis: list[Array] = []
         T = np.zeros((most, most))
         value, top = 0.0, np.zeros(0)
         q = (
-            L.solve(self.spread(q)) if len(L.i) else 0.0 * q
+            L.solve(self.spread(q), inner) if len(L.i) else 0.0 * q
         )  # a power step: into the range that matters
         norm = math.sqrt(max(float(q @ (L @ q)), 0.0))
         while norm > 1e-7 * value and len(basis) < min(most, self.m + self.n - 1):
@@ -107,7 +114,7 @@ class Sensitivity:
             T[:k, k - 1] = T[k - 1, :k] = (
                 Kq @ Q
             )  # L (L^+ K q) = K q: coefficients without a product with L
-            q = L.solve(Kq, 1e-9)
+            q = L.solve(Kq, inner)
             q -= Q @ T[:k, k - 1]
             q -= Q @ ((L @ q) @ Q)  # once more, against round-off
             values, vectors = np.linalg.eigh(T[:k, :k])
@@ -135,18 +142,22 @@ class Sensitivity:
     def trace(self, probes: int = 16) -> float:
         r"""Return :math:`\mathrm{tr}(K L^+) = \sum_{ij} A_{ij}^2 R_{ij}`: expected squared error per noise variance.
 
-        Exact up to 600 lines; else the mean over `probes` random disturbances, with a relative error of
-        :math:`\sqrt{2 / \mathrm{probes}}` at most.
+        Exact up to 600 lines; else the mean over at most `probes` random disturbances, with a relative error of
+        :math:`\sqrt{2 / \mathrm{probes}}` at most; where many directions share in the trace a few probes agree, and no more
+        are taken.
         """
         L, m = self.laplacian, self.m
         if m + self.n <= EXACT:
             return float(np.nansum(self._square[:m, None] * self._square[None, m:] * self._dense))
         rng = np.random.default_rng(0)
-        total = 0.0
+        found: list[float] = []
         for _ in range(probes):
-            u = L.solve(L.divergence(np.sqrt(L.weights) * rng.standard_normal(len(L.i))))
-            total += float(u @ self.spread(u))
-        return total / probes
+            flow = np.sqrt(L.weights) * rng.standard_normal(len(L.i))
+            u = L.solve(L.divergence(flow), LOOSE)
+            found.append(float(u @ self.spread(u)))
+            if len(found) >= FEWEST_PROBES and np.std(found) <= AGREE * np.mean(found):
+                break
+        return float(np.mean(found))
 
     def largest_resistance(self, sweeps: int = 3) -> float:
         """Return the largest resistance between two lines: exact up to 600 lines, else by sweeps, a lower bound."""

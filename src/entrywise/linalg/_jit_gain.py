@@ -1,9 +1,10 @@
 """Compiled greedy buying: one cell after the other, covariances updated after each.
 
-Symmetric q x q matrices are packed as their upper triangles. Rows are visited while their best gain can still reach the
-level of the pass; a visit begins with everything about the row fresh, and buying a cell changes its other candidates by
-rank-one terms, O(q) each (their column's half, trace term included, waits for the next visit). Gains only fall, so a row
-that was below the level stays there.
+Symmetric q x q matrices are packed as their upper triangles. Gains only fall, so what a candidate promised when it was
+last looked at bounds what it promises now: in a pass only candidates whose bound reaches the level are looked at. A visit of
+a row begins with everything about them fresh; then they are taken from the best on, each if it still reaches the
+level after those before it (their column's half, trace term included, waits for the next visit). The row's other
+candidates are taken to have fallen as the last one looked at did.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -94,13 +95,36 @@ def _terms(C, M, v, inverse, lost, x, h, w):
 
 
 @njit(cache=True, nogil=True)
-def _look(u, Cu, Pu, V, Cv, Pv, short, X, row_gain, row_var, col_gain, col_var, form):
-    """Fill in the designs X (q, L) and the two halves of gain and variance of a row's candidates; form : (2, p)."""
-    q, length = X.shape
-    for t in range(length):
-        j = max(short[t], 0)
+def _learn(P, x, w, square, inverse):
+    """P <- P - (x w' + w x') inverse + square x x', P packed: what :func:`_terms` says of a purchase."""
+    s = 0
+    for a in range(len(x)):
+        for b in range(a, len(x)):
+            P[s] += x[a] * x[b] * square - inverse * (x[a] * w[b] + w[a] * x[b])
+            s += 1
+
+
+@njit(cache=True, nogil=True)
+def _forms(P, C, v):
+    """Return v' P v and v' C v, neither below zero, both matrices packed."""
+    gain = variance = 0.0
+    s = 0
+    for a in range(len(v)):
+        for b in range(a, len(v)):
+            w = v[a] * v[b] if a == b else 2.0 * v[a] * v[b]
+            gain += P[s] * w
+            variance += C[s] * w
+            s += 1
+    return max(gain, 0.0), max(variance, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _look(u, Cu, Pu, V, Cv, Pv, cols, count, X, row_gain, row_var, col_gain, col_var, form):
+    """Fill in the designs X (q, L) and the two halves of gain and variance of `count` columns; form : (2, p)."""
+    q = len(X)
+    for t in range(count):
         for a in range(q):
-            X[a, t] = V[j, a]
+            X[a, t] = V[cols[t], a]
         row_gain[t] = 0.0
         row_var[t] = 0.0
     s = 0
@@ -110,14 +134,14 @@ def _look(u, Cu, Pu, V, Cv, Pv, short, X, row_gain, row_var, col_gain, col_var, 
             form[0, s] = twice * u[a] * u[b]
             form[1, s] = form[0, s] + (twice * Cu[s] if b < q - 1 else 0.0)
             p, c = twice * Pu[s], twice * Cu[s]
-            for t in range(length):
+            for t in range(count):
                 w = X[a, t] * X[b, t]
                 row_gain[t] += p * w
                 row_var[t] += c * w
             s += 1
     rest = s % 4
-    for t in range(length):
-        j = max(short[t], 0)
+    for t in range(count):
+        j = cols[t]
         g0 = g1 = g2 = g3 = v0 = v1 = v2 = v3 = 0.0
         for k in range(
             0, s - rest, 4
@@ -138,28 +162,16 @@ def _look(u, Cu, Pu, V, Cv, Pv, short, X, row_gain, row_var, col_gain, col_var, 
 
 
 @njit(cache=True, nogil=True)
-def _best(short, price, row_gain, row_var, col_gain, col_var, noise, left, rate):
-    """Return (gain per price, place) of the best affordable candidate; place -1 if there is none."""
-    for t in range(len(short)):
-        spread = noise[t] + row_var[t] + col_var[t]
-        rate[t] = (row_gain[t] + col_gain[t]) / (spread * price[t])
-    best, at = 0.0, -1
-    for t in range(len(short)):
-        if rate[t] > best and short[t] >= 0 and price[t] <= left:
-            best, at = rate[t], t
-    return best, at
-
-
-@njit(cache=True, nogil=True)
 def buy_greedily(
-    U, V, Cu, Cv, M, N, noise, weight, short, price, money, most, by_sum, slack
+    U, V, Cu, Cv, M, N, noise, weight, short, price, bound, money, most, by_sum, slack
 ):  # fmt: skip
     """Pick cells by largest fall of variance per price until `money` or `most` is used up.
 
     U, V : (m, q), (n, q) designs, last coordinate one. Packed, changed in place: Cu, Cv covariances, M, N sums over open
     cells of v v' and u u'; with `by_sum` M is the outer square of a sum, and stays.
-    short : (m, L) candidate columns, -1 where none; changed in place. Of each, (m, L): price, noise of its answer, weight
-    with which the cell counts in M and N.
+    short : (m, L) candidate columns, -1 where none; changed in place. Of each, (m, L), or (m, 1) where all of a row are
+    alike: price, noise of its answer, weight with which the cell counts in M and N.
+    bound : (m, L), what a candidate gains for its price at most, infinite where nobody knows; changed in place.
     slack : in a pass rows buy down to (1 - slack) of the best rate that any row may have; 0 is the plain greedy rule.
     Returns rows and columns in the order in which they were picked.
     """
@@ -169,62 +181,97 @@ def buy_greedily(
     X, form = np.empty((q, length)), np.empty((2, Cu.shape[1]))
     row_gain, row_var = np.empty(length), np.empty(length)
     col_gain, col_var = np.empty(length), np.empty(length)
-    y, z, rate = np.empty(length), np.empty(length), np.empty(length)
+    falling, looked = np.empty(length), np.zeros(length, np.bool_)
+    place, here = np.empty(length, np.int64), np.empty(length, np.int64)
     x, h, w = np.empty(q), np.empty(q), np.empty(q)
     Pu, Pv = np.empty(Cu.shape[1]), np.empty(Cv.shape)
+    each_price, each_noise = int(price.shape[1] > 1), int(noise.shape[1] > 1)
+    each_weight = int(weight.shape[1] > 1)
     for j in range(len(V)):
         _product(Cv[j], N[j], Pv[j], A, B, T)
-    best = np.full(m, np.inf)
-    level, count = np.inf, 0
+    best = np.empty(m)
+    for i in range(m):
+        best[i] = _most(short[i], price[i], bound[i], money)
+    count = 0
     while count < most:
+        top = best.max()
+        if not top > 0.0:
+            break
+        level = (1.0 - slack) * top
         for i in range(m):
-            if best[i] < level or best[i] == 0.0:
+            if best[i] < level or count == most:
                 continue
+            near = 0
+            for t in range(length):
+                if short[i, t] >= 0 and bound[i, t] >= level and price[i, t * each_price] <= money:
+                    place[near], here[near] = t, short[i, t]
+                    near += 1
             _product(Cu[i], M[i], Pu, A, B, T)
             _look(
-                U[i], Cu[i], Pu, V, Cv, Pv, short[i], X, row_gain, row_var, col_gain, col_var, form
+                U[i],
+                Cu[i],
+                Pu,
+                V,
+                Cv,
+                Pv,
+                here,
+                near,
+                X,
+                row_gain,
+                row_var,
+                col_gain,
+                col_var,
+                form,
             )
-            best[i], at = _best(
-                short[i], price[i], row_gain, row_var, col_gain, col_var, noise[i], money, rate
-            )
-            while at >= 0 and best[i] >= level and count < most:
-                j = short[i, at]
-                money -= price[i, at] * (1.0 - 1e-12)
+            for t in range(near):
+                k = place[t]
+                spread = noise[i, k * each_noise] + row_var[t] + col_var[t]
+                rate = (row_gain[t] + col_gain[t]) / (spread * price[i, k * each_price])
+                bound[i, k] = rate
+                falling[t] = -rate
+            ratio, bought = 1.0, False
+            for t in np.argsort(falling[:near], kind="mergesort"):
+                k, j = place[t], here[t]
+                if -falling[t] < level or count == most:
+                    break
+                if price[i, k * each_price] > money:
+                    continue
+                gain, spread = _forms(Pu, Cu[i], V[j])
+                spread += noise[i, k * each_noise] + col_var[t]
+                bound[i, k] = (gain + col_gain[t]) / (spread * price[i, k * each_price])
+                ratio = bound[i, k] / -falling[t]
+                looked[k] = True
+                if bound[i, k] < level:
+                    continue
+                bought = True
+                money -= price[i, k * each_price] * (1.0 - 1e-12)
                 rows[count], cols[count] = i, j
                 count += 1
-                short[i, at] = -1
-                inverse = 1.0 / (noise[i, at] + row_var[at] + col_var[at])
-                lost = weight[i, at]
-                # the row, d the variance of the answer: Cu <- Cu - x x' / d, and its other candidates by rank-one terms
+                short[i, k] = -1
+                inverse, lost = 1.0 / spread, weight[i, k * each_weight]
                 square = _terms(Cu[i], M[i], V[j], inverse, 0.0 if by_sum else lost, x, h, w)
-                y[:] = 0.0
-                z[:] = 0.0
-                for a in range(q):
-                    for t in range(length):
-                        y[t] += x[a] * X[a, t]
-                        z[t] += w[a] * X[a, t]
-                for t in range(length):
-                    row_gain[t] = max(
-                        row_gain[t] + y[t] * (square * y[t] - 2.0 * inverse * z[t]), 0.0
-                    )
-                    row_var[t] = max(row_var[t] - y[t] * y[t] * inverse, 0.0)
+                _learn(Pu, x, w, square, inverse)
                 _lower(Cu[i], x, inverse)
                 if not by_sum:
                     _lower(M[i], V[j], lost)
-                # the column, for rows that are visited later: the same terms, on Pv
                 square = _terms(Cv[j], N[j], U[i], inverse, lost, x, h, w)
-                s = 0
-                for a in range(q):
-                    for b in range(a, q):
-                        Pv[j, s] += x[a] * x[b] * square - inverse * (x[a] * w[b] + w[a] * x[b])
-                        s += 1
+                _learn(Pv[j], x, w, square, inverse)
                 _lower(Cv[j], x, inverse)
                 _lower(N[j], U[i], lost)
-                best[i], at = _best(
-                    short[i], price[i], row_gain, row_var, col_gain, col_var, noise[i], money, rate
-                )
-        top = best.max()
-        if top == 0.0:
-            break
-        level = (1.0 - slack) * top
+            for k in range(length):  # what was not looked at after a purchase fell about as much
+                if bought and slack > 0.0 and not looked[k]:
+                    bound[i, k] *= ratio
+                looked[k] = False
+            best[i] = _most(short[i], price[i], bound[i], money)
     return rows[:count], cols[:count]
+
+
+@njit(cache=True, nogil=True)
+def _most(short, price, bound, money):
+    """Return the largest bound of the affordable candidates of a row, 0 where there is none."""
+    found = 0.0
+    each = int(len(price) > 1)
+    for t in range(len(short)):
+        if short[t] >= 0 and bound[t] > found and price[t * each] <= money:
+            found = bound[t]
+    return found

@@ -17,8 +17,8 @@ EXACT_KEYS = 64  # buckets of the elimination queue: exact degrees below this, t
 
 
 @njit(cache=True)
-def adjacency(n: Any, i: Any, j: Any, w: Any) -> Any:
-    """Return (start, to, weight, back): each edge lies in both its ends' lists, `back` is its twin's place."""
+def adjacency(n: Any, i: Any, j: Any) -> Any:
+    """Return (start, to, back, edge): each edge lies in both its ends' lists, `back` is its twin's place."""
     start = np.zeros(n + 1, np.int64)
     for e in range(len(i)):
         start[i[e] + 1] += 1
@@ -27,16 +27,16 @@ def adjacency(n: Any, i: Any, j: Any, w: Any) -> Any:
         start[v + 1] += start[v]
     fill = start[:-1].copy()
     to = np.empty(2 * len(i), np.int32)
-    weight = np.empty(2 * len(i), np.float64)
     back = np.empty(2 * len(i), np.int32)
+    edge = np.empty(2 * len(i), np.int32)
     for e in range(len(i)):
         a, b = fill[i[e]], fill[j[e]]
         fill[i[e]] += 1
         fill[j[e]] += 1
         to[a], to[b] = j[e], i[e]
-        weight[a] = weight[b] = w[e]
+        edge[a] = edge[b] = e
         back[a], back[b] = b, a
-    return start, to, weight, back
+    return start, to, back, edge
 
 
 @njit(cache=True)
@@ -350,22 +350,19 @@ def reorder_factor(
 
 
 @njit(cache=True)
-def reorder_graph(nodes: Any, place: Any, start: Any, to: Any, weight: Any) -> Any:
-    """Return (start, to, weight) with nodes in the order of `nodes`."""
-    n = len(nodes)
-    start2 = np.empty(n + 1, np.int64)
-    to2 = np.empty_like(to)
-    weight2 = np.empty_like(weight)
-    end = 0
-    for a in range(n):
-        start2[a] = end
-        v = nodes[a]
-        for s in range(start[v], start[v + 1]):
-            to2[end] = place[to[s]]
-            weight2[end] = weight[s]
-            end += 1
-    start2[n] = end
-    return start2, to2, weight2
+def counting_sort(key: Any, keys: Any, order: Any) -> Any:
+    """Return `order` sorted by key[order], one of 0..keys-1; equal ones stay as they are."""
+    fill = np.zeros(keys + 1, np.int64)
+    for k in key:
+        fill[k + 1] += 1
+    for k in range(keys):
+        fill[k + 1] += fill[k]
+    found = np.empty_like(order)
+    for e in order:
+        k = key[e]
+        found[fill[k]] = e
+        fill[k] += 1
+    return found
 
 
 @njit(cache=True)
@@ -397,13 +394,15 @@ def apply_factor(
 
 
 @njit(cache=True)
-def multiply(a: Any, b: Any, start: Any, to: Any, weight: Any, x: Any, y: Any) -> Any:
-    """Put into y[a:b] the Laplacian times x."""
-    for v in range(a, b):
-        xv, sum_ = x[v], 0.0
-        for s in range(start[v], start[v + 1]):
-            sum_ += weight[s] * (xv - x[to[s]])
-        y[v] = sum_
+def multiply(lo: Any, hi: Any, a: Any, b: Any, weight: Any, x: Any, y: Any) -> Any:
+    """Put into y[lo:hi] the Laplacian of the edges (a, b), all of these nodes, times x."""
+    for v in range(lo, hi):
+        y[v] = 0.0
+    for e in range(len(a)):
+        u, v = a[e], b[e]
+        flow = weight[e] * (x[u] - x[v])
+        y[u] += flow
+        y[v] -= flow
 
 
 @njit(cache=True)
@@ -421,25 +420,28 @@ def _precondition(
 def conjugate_gradients(
     jacobi: Any,
     begin: Any,
-    start: Any,
-    to: Any,
+    edges: Any,
+    a: Any,
+    b: Any,
     weight: Any,
     first: Any,
     rows: Any,
     share: Any,
     pivot: Any,
-    b: Any,
+    right: Any,
     rtol: Any,
     most: Any,
 ) -> Any:
     """Solve component by component; return (x, iterations, ratio reached), the latter two for the worst one.
 
+    Component c has the nodes begin[c]..begin[c + 1] - 1 and the edges edges[c]..edges[c + 1] - 1.
+
     Convergence is judged by sqrt(r' z) against its first value: with a good preconditioner that is the
     energy norm of the error. With `jacobi` (then `pivot` is the diagonal) components that would take more
     than `most` iterations are given up after a third of them.
     """
-    n = len(b)
-    x, r, z, p, q = np.zeros(n), b.copy(), np.zeros(n), np.zeros(n), np.zeros(n)
+    n = len(right)
+    x, r, z, p, q = np.zeros(n), right.copy(), np.zeros(n), np.zeros(n), np.zeros(n)
     worst, reached = 0, 0.0
     for c in range(len(begin) - 1):
         lo, hi = begin[c], begin[c + 1]
@@ -458,8 +460,9 @@ def conjugate_gradients(
             rz += r[v] * z[v]
         goal, now, least = rtol * rtol * rz, rz, rz
         steps = 0
+        e, f = edges[c], edges[c + 1]
         while steps < most and now > goal:
-            multiply(lo, hi, start, to, weight, p, q)
+            multiply(lo, hi, a[e:f], b[e:f], weight[e:f], p, q)
             pq = 0.0
             for v in range(lo, hi):
                 pq += p[v] * q[v]

@@ -45,6 +45,7 @@ NOISELESS = 1e-12  # answers count as at least this noisy, relative to the rows'
 SMALLEST = 1e-300
 SLACK = 0.1  # in a pass rows buy down to nine tenths of the best rate, so that few are scored again
 CANDIDATES = 16  # of every row, beside twice the average need
+ROUGH = 1.0 + 1e-4  # by which a gain in single precision may fall short
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,13 +217,10 @@ class Gains:
         left, right = self._variance_halves()
         return self._noise(np.arange(len(self.U)), left @ right)
 
-    def _orders(self) -> Iterator[tuple[Indices, NDArray[np.float32], float | Array]]:
-        """Yield (rows, gains in single precision, noise of answers); the array is used again.
-
-        Gains are in a unit of their own: an order, not a value.
-        """
+    def _roughly(self) -> Iterator[tuple[Indices, NDArray[np.float32], float, float | Array]]:
+        """Yield (rows, gains in single precision, their unit, noise of answers); the array is used again."""
         gain_left, gain_right, var_left, var_right = self._features()
-        gain_left, gain_right, _ = _single(gain_left, gain_right)
+        gain_left, gain_right, top = _single(gain_left, gain_right)
         var_left, var_right, unit = _single(var_left, var_right)
         gain = variance = np.empty((0, 0), np.float32)
         for rows in self._row_blocks():
@@ -235,7 +233,7 @@ class Gains:
                 noise = self._noise(rows, np.asarray(unit * variance, np.float64))
             variance += np.asarray(noise / unit, np.float32)
             gain /= variance
-            yield rows, gain, noise
+            yield rows, gain, top / unit, noise
 
     def _row_blocks(self) -> list[Indices]:
         step = max(1, BLOCK // len(self.V))
@@ -266,24 +264,45 @@ class Gains:
             from entrywise.linalg._jit_gain import buy_greedily
         need = most / m * max(1.0, n / m)
         length = int(min(n, CANDIDATES + 2 * np.ceil(need)))
-        short, prices = np.empty((m, length), np.int32), np.ones((m, length))
-        noises, weights = np.empty((m, length)), np.ones((m, length))
+        short, bound = np.empty((m, length), np.int32), np.empty((m, length))
+        prices, noises = _Lines(m, length), _Lines(m, length)
         with one_blas_thread():
-            for rows, rate, noise in self._orders():
+            for rows, rate, unit, noise in self._roughly():
                 cost = price(rows)
                 rate /= cost
                 rate[~is_open(rows) | (cost > money)] = -1.0
                 top = _largest(rate, length)
-                short[rows] = np.where(np.take_along_axis(rate, top, axis=1) > 0, top, -1)
-                for found, every in ((prices, cost), (noises, noise)):
-                    whole = np.broadcast_to(every, rate.shape)
-                    found[rows] = np.take_along_axis(whole, top, axis=1)
+                promised = np.take_along_axis(rate, top, axis=1)
+                short[rows] = np.where(promised > 0, top, -1)
+                bound[rows] = promised * (ROUGH * unit)
+                prices.put(rows, cost, top)
+                noises.put(rows, noise, top)
+        weights = np.ones((m, 1))
         if self.logits is not None:
-            weights = (self.logits.span / noises) ** 2
+            weights = (self.logits.span / noises.values) ** 2
         return buy_greedily(
-            self.U, self.V, self.Cu, self.Cv, self.M, self.N, noises, weights,
-            short, prices, money, most, self.by_sum, slack,
+            self.U, self.V, self.Cu, self.Cv, self.M, self.N, noises.values, weights,
+            short, prices.values, bound, money, most, self.by_sum, slack,
         )  # fmt: skip
+
+
+class _Lines:
+    """Numbers of the candidates of rows, shape (m, L), or (m, 1) as long as all of a row are alike."""
+
+    def __init__(self, m: int, length: int) -> None:
+        self.length = length
+        self.values = np.empty((m, 1))
+
+    def put(self, rows: Indices, given: float | Array, top: Indices) -> None:
+        """Take in what broadcasts to whole rows, and pick the candidates."""
+        numbers = np.atleast_2d(given)
+        if numbers.shape[1] == 1 and self.values.shape[1] == 1:
+            self.values[rows] = numbers
+            return
+        if self.values.shape[1] == 1:
+            self.values = np.repeat(self.values, self.length, axis=1)
+        shape = (len(rows), max(int(top.max(initial=0)) + 1, numbers.shape[1]))
+        self.values[rows] = np.take_along_axis(np.broadcast_to(numbers, shape), top, axis=1)
 
 
 def _largest(rate: NDArray[np.float32], length: int) -> Indices:

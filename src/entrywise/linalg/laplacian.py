@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import ParameterError
 from entrywise.linalg import small
@@ -22,6 +22,8 @@ from entrywise.types import Array, Indices
 # the diagonal alone is tried first, and kept where it converges within this many iterations
 JACOBI_STEPS = 60
 ALIKE = 1e10  # largest over smallest weight up to which a dense inverse keeps six digits
+BORROWED_STEPS = 60  # iterations with the factor of other weights; a new one costs about a hundred
+BLOCK = 15  # binary digits of the nodes whose potentials and flows stay in the cache together
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 
 
@@ -82,6 +84,7 @@ class Laplacian:
         self.seed = seed
         self.iterations, self.reached = 0, 0.0
         self._jacobi: bool | None = None
+        self._borrowed = False  # whether the factor is that of other weights
         if self.n < 1 or self.n > 2**31 - 1:
             raise ParameterError(f"n of a Laplacian must be in 1..2^31 - 1, got {n}")
         if self.i.ndim != 1 or self.i.shape != self.j.shape:
@@ -137,10 +140,34 @@ class Laplacian:
         """A spanning forest of the heaviest edges."""
         return self._forest[0]
 
-    @property
+    @cached_property
     def components(self) -> tuple[int, Indices]:
         """How many connected components there are, and that of each node."""
-        return self._forest[2], self._forest[1]
+        if "_forest" in self.__dict__:
+            return self._forest[2], self._forest[1]
+        every = np.arange(len(self.i))
+        _, part, parts = self._steps.spanning_forest(self.n, self.i, self.j, every)
+        return parts, part
+
+    def reweighted(self, weights: ArrayLike) -> Laplacian:
+        """Return the same graph with other weights; what does not depend on them is made once for both.
+
+        Its solves begin with this graph's factor, and make one of their own where that does not serve.
+        """
+        found = Laplacian(self.n, self.i, self.j, weights, seed=self.seed)
+        found._jacobi = self._jacobi
+        for name in ("components", "_pattern", "_in_order", "_factored"):
+            if name in self.__dict__:
+                found.__dict__[name] = self.__dict__[name]
+        found._borrowed = "_factored" in found.__dict__
+        return found
+
+    def _give_back(self) -> None:
+        """Forget a factor that was made for other weights."""
+        if self._borrowed:
+            del self.__dict__["_factored"]
+            self.__dict__.pop("_eliminated", None)
+            self._borrowed = False
 
     def walk(self, differences: ArrayLike) -> Array:
         """Return potentials that fit the differences on the tree alone, 0 at each component's first node."""
@@ -148,45 +175,76 @@ class Laplacian:
         return np.asarray(self._steps.walk(*self.tree, self.i, d))
 
     @cached_property
-    def _graph(self) -> Any:
+    def _pattern(self) -> Any:
+        """The lists of neighbours, and the edge that each place belongs to."""
         from entrywise.linalg import _jit_laplacian as jit
 
-        return jit.adjacency(self.n, self.i, self.j, self.weights)
+        return jit.adjacency(self.n, self.i, self.j)
+
+    def _edges(self, nodes: NDArray[np.int32]) -> Any:
+        """Return the edges with nodes named by their place in `nodes`: where components begin, ends, and which they are.
+
+        They come by component, by blocks of the first end, and by the second: what a product reads and writes of
+        the first ends stays in the cache, and of the second it comes in order.
+        """
+        from entrywise.linalg import _jit_laplacian as jit
+
+        count, part = self.components
+        place = np.empty(self.n, np.int32)
+        place[nodes] = np.arange(self.n, dtype=np.int32)
+        a, b, of = place[self.i], place[self.j], part[self.i]
+        order = jit.counting_sort(b, self.n, np.arange(len(a), dtype=np.int32))
+        order = jit.counting_sort(a >> BLOCK, (self.n >> BLOCK) + 1, order)
+        if count > 1:
+            order = jit.counting_sort(of, count, order)
+        begin = np.zeros(count + 1, np.int64)
+        np.cumsum(np.bincount(of, minlength=count), out=begin[1:])
+        return begin, a[order], b[order], order
 
     @cached_property
-    def _plain(self) -> Any:
-        """The graph with components one after the other, and its diagonal as a factor."""
+    def _in_order(self) -> Any:
+        """The graph with components one after the other."""
         from entrywise.linalg import _jit_laplacian as jit
 
         count, part = self.components
         nodes, _, begin = jit.by_component(np.arange(self.n, dtype=np.int32), part, count)
-        place = np.empty(self.n, np.int32)
-        place[nodes] = np.arange(self.n, dtype=np.int32)
-        start, to, weight = jit.reorder_graph(nodes, place, *self._graph[:3])
-        diagonal = np.add.reduceat(np.r_[weight, 0.0], np.minimum(start[:-1], len(weight)))
-        diagonal[start[1:] == start[:-1]] = 0.0
-        none = np.zeros(self.n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
-        return nodes, begin, (start, to, weight), (*none, diagonal)
+        return nodes, begin, self._edges(nodes)
 
     @cached_property
-    def _eliminated(self) -> Any:
+    def _plain(self) -> Any:
+        """The graph with components one after the other, and its diagonal as a factor."""
+        nodes, begin, (edges, a, b, order) = self._in_order
+        diagonal = np.bincount(self.i, self.weights, self.n)
+        diagonal += np.bincount(self.j, self.weights, self.n)
+        none = np.zeros(self.n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
+        return nodes, begin, (edges, a, b, self.weights[order]), (*none, diagonal[nodes])
+
+    @cached_property
+    def _factored(self) -> Any:
         """The graph with nodes in elimination order within components, and its approximate factor."""
         from entrywise.linalg import _jit_laplacian as jit
 
         count, part = self.components
-        start, to, weight, back = self._graph
+        start, to, back, edge = self._pattern
         order, first, rows, share, pivot = jit.eliminate(
-            self.n, start, to.copy(), weight.copy(), back.copy(), self.seed
+            self.n, start, to.copy(), self.weights[edge], back.copy(), self.seed
         )
         nodes, step, begin = jit.by_component(order, part, count)
         place = np.empty(self.n, np.int32)
         place[nodes] = np.arange(self.n, dtype=np.int32)
         factor = jit.reorder_factor(nodes, step, place, first, rows, share, pivot)
-        return nodes, begin, jit.reorder_graph(nodes, place, start, to, weight), factor
+        return nodes, begin, self._edges(nodes), factor
+
+    @cached_property
+    def _eliminated(self) -> Any:
+        """The same with the weights."""
+        nodes, begin, (edges, a, b, order), factor = self._factored
+        return nodes, begin, (edges, a, b, self.weights[order]), factor
 
     @property
     def fill(self) -> float:
         """Numbers in the approximate factor for each edge."""
+        self._give_back()
         return len(self._eliminated[3][1]) / max(len(self.i), 1)
 
     def __matmul__(self, x: ArrayLike) -> Array:
@@ -206,6 +264,7 @@ class Laplacian:
         """Return what the approximate factor makes of r: near to L^+ r, in two sweeps."""
         from entrywise.linalg import _jit_laplacian as jit
 
+        self._give_back()
         nodes, _, _, factor = self._eliminated
         z = np.empty(self.n)
         jit.apply_factor(0, self.n, *factor, np.asarray(r, np.float64)[nodes], z)
@@ -255,6 +314,11 @@ class Laplacian:
             if method == "jacobi" or self.reached <= rtol:
                 return found
             self._jacobi = False
+        if self._borrowed:
+            found = self._solve(jit, self._eliminated, False, B, rtol, min(BORROWED_STEPS, most))
+            if self.reached <= rtol:
+                return found
+            self._give_back()
         return self._solve(jit, self._eliminated, False, B, rtol, most)
 
     def _solve_dense(self, inverse: Array, b: Array) -> Array:

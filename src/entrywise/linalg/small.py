@@ -133,6 +133,7 @@ def buy_greedily(
     weight: Array,
     short: NDArray[np.int32],
     price: Array,
+    bound: Array,
     money: float,
     most: int,
     by_sum: bool,
@@ -142,23 +143,35 @@ def buy_greedily(
     full = [_unpacked(x, U.shape[1]) for x in (Cu, Cv, M, N)]
     state = _Purchase(U, V, full[0], full[1], full[2], full[3], by_sum)
     picked: list[tuple[int, int]] = []
-    best = np.full(len(U), np.inf)
-    level = np.inf
+    price, noise, weight = (np.broadcast_to(x, short.shape) for x in (price, noise, weight))
     while len(picked) < most:
-        for i in range(len(U)):
-            if best[i] < level or best[i] == 0.0:
-                continue
-            look = _Look(state, i, short[i], noise[i], weight[i])
-            best[i], at = look.best(price[i], money)
-            while at >= 0 and best[i] >= level and len(picked) < most:
-                money -= price[i, at] * (1.0 - 1e-12)
-                picked.append((i, int(short[i, at])))
-                look.buy(at)
-                best[i], at = look.best(price[i], money)
+        best = np.where((short >= 0) & (price <= money), bound, 0.0).max(axis=1, initial=0.0)
         top = best.max(initial=0.0)
-        if top == 0.0:
+        if not top > 0.0:
             break
         level = (1.0 - slack) * top
+        for i in np.flatnonzero(best >= level).tolist():
+            near = (short[i] >= 0) & (bound[i] >= level) & (price[i] <= money)
+            if not near.any():
+                continue
+            look = _Look(state, i, short[i], noise[i], weight[i])
+            rate = look.rates(price[i])
+            bound[i, near] = rate[near]
+            live = np.flatnonzero(near & (rate >= level))
+            bought, ratio, other = len(picked), 1.0, np.ones(len(rate), bool)
+            for at in live[np.argsort(-rate[live], kind="stable")].tolist():
+                if len(picked) == most:
+                    break
+                if price[i, at] > money:
+                    continue
+                bound[i, at] = look.rates(price[i])[at]
+                ratio, other[at] = bound[i, at] / rate[at], False
+                if bound[i, at] >= level:
+                    money -= price[i, at] * (1.0 - 1e-12)
+                    picked.append((i, int(short[i, at])))
+                    look.buy(at)
+            if len(picked) > bought and slack > 0.0:
+                bound[i, other] *= ratio
     a, b = np.triu_indices(U.shape[1])
     for packed, whole in zip((Cu, Cv, M, N), full, strict=True):
         packed[:] = whole[:, a, b]
@@ -201,13 +214,10 @@ class _Look:
         self.col_var = np.einsum("a,tab,b->t", u, Cv, u)
         self.col_var += np.einsum("ab,tab->t", Cu[:-1, :-1], Cv[:, :-1, :-1])
 
-    def best(self, price: Array, money: float) -> tuple[float, int]:
-        """Return (gain per price, place) of the best affordable candidate; place -1 if there is none."""
+    def rates(self, price: Array) -> Array:
+        """Return what each candidate gains for its price, shape (L,)."""
         spread = self.noise + self.row_var + self.col_var
-        rate = (self.row_gain + self.col_gain) / (spread * price)
-        rate[(self.short < 0) | (price > money)] = 0.0
-        at = int(rate.argmax())
-        return (float(rate[at]), at) if rate[at] > 0.0 else (0.0, -1)
+        return np.asarray((self.row_gain + self.col_gain) / (spread * price))
 
     def buy(self, at: int) -> None:
         """Take the candidate at a place: its row and its column learn from it."""

@@ -83,7 +83,7 @@ def stationary(
             break
         F = np.exp(np.maximum(log_pi[i] + log_forth, -600.0))
         B = np.exp(np.maximum(log_pi[j] + log_back, -600.0))
-        graph = Laplacian(n, i, j, 0.5 * (F + B))
+        graph = shape.reweighted(0.5 * (F + B))
         v, steps = _gmres(graph, i, j, F, B, min(max(INNER, 0.1 * GOAL / imbalance), 0.1))
         krylov += steps
         # stay positive; what is cut comes back next round

@@ -80,7 +80,7 @@ def alternating_minimization(
     fit.x = np.where(live.row_counts > 0, 1.0, np.nan)
     fit.y = np.where(live.col_counts > 0, _start(live, start, col_of, generator(rng)), np.nan)
     fit.adopt_zero_lines()
-    used = np.flatnonzero(np.isfinite(fit.fitted()))
+    used = fit.used()
     i, j, a, w = fit.i[used], fit.j[used], fit.a[used], fit.precision[used]
     x, y, wa = fit.x, fit.y, w * a
     inside = ridge / fit.power * fit.unit**2 / fit.scale  # the fit divides entries by the largest

@@ -29,6 +29,7 @@ TINY = 1e-140  # least size of an entry in a weight: its square is still a norma
 FLAT = 1e-200  # share of the largest weight below which an entry no longer steers a step
 ROUND_OFF = 1e-28  # share of the sum of squares that counts as nothing: (100 eps)^2, or so
 STEPS = (1.0, 0.5, 0.25, 0.1)  # lengths that a Gauss-Newton step tries
+INEXACT = 1e-5  # residual of a step's system: its square is what the objective sees
 ORDINARY = (1e-100, 1e100)  # sizes whose squares need no care
 SPAN = 1e100  # how far apart entries, and noise, may lie: their squares stand in one system
 
@@ -308,17 +309,21 @@ class MultiplicativeFit:
         self.law, self.growth, self.multiplicative = "of one size", 0.0, False
         self.iterations = 0
         self.steps = 0
+        self._graph: Laplacian | None = None  # of the last step: its pattern serves the next
 
-    def start(self, weighted: bool = True) -> None:
-        """Solve in log space, propagate signs, and give every component its gauge ([HOS20], Algorithm 1)."""
+    def start(self, weighted: bool = True, rounds: int = 4) -> None:
+        """Solve in log space, propagate signs, and give every component its gauge ([HOS20], Algorithm 1).
+
+        `rounds` are those of :meth:`Laplacian.potentials`: one is enough where a refinement follows.
+        """
         m, n = self.seen.shape
         live = self.a != 0
         i, j, a, precision = self.i[live], self.j[live], self.a[live], self.precision[live]
         size = np.abs(a)
         heavy = np.maximum(size, TINY) ** 2 * precision / self.precision.max(initial=1.0)
         by_size = Laplacian(m + n, i, m + j, heavy)
-        graph = by_size if weighted else Laplacian(m + n, i, m + j, precision)
-        p = graph.potentials(np.log(size))  # 2  L p = div(w log |a|)
+        graph = by_size if weighted else by_size.reweighted(precision)
+        p = graph.potentials(np.log(size), rounds=rounds)  # 2  L p = div(w log |a|)
         self.iterations = graph.iterations
         sign = np.ones(m + n)
         if (
@@ -345,7 +350,12 @@ class MultiplicativeFit:
         found = self.x[self.i] * self.y[self.j]
         return np.where(self.row_of[self.i] == self.col_of[self.j], found, np.nan)
 
-    def objective(self, x: Array, y: Array, used: Indices) -> float:
+    def used(self) -> Indices | slice:
+        """Return which known entries the fit reaches; a slice where it reaches all, which copies nothing."""
+        reached = np.isfinite(self.fitted())
+        return slice(None) if reached.all() else np.flatnonzero(reached)
+
+    def objective(self, x: Array, y: Array, used: Indices | slice) -> float:
         """Weighted sum of squared residuals over the entries used."""
         residual = self.a[used] - x[self.i[used]] * y[self.j[used]]
         return float(np.sum(self.precision[used] * residual**2))
@@ -353,7 +363,7 @@ class MultiplicativeFit:
     def refine(self, max_steps: int = 10, tol: float = 1e-8) -> None:
         """Minimise the squared error itself: Gauss-Newton steps, each polished by one alternating sweep."""
         self.adopt_zero_lines()
-        used = np.flatnonzero(np.isfinite(self.fitted()))
+        used = self.used()
         now = self.objective(self.x, self.y, used)
         least = ROUND_OFF * float(np.sum(self.precision[used] * self.a[used] ** 2))
         for _ in range(max_steps):
@@ -369,15 +379,15 @@ class MultiplicativeFit:
             if before - now <= tol * before:
                 break
 
-    def _step(self, used: Indices, now: float) -> float:
+    def _step(self, used: Indices | slice, now: float) -> float:
         """Take one Gauss-Newton step, a Laplacian system, as long as it helps; return the objective."""
-        m, n = self.seen.shape
+        m = self.seen.shape[0]
         i, j, a, w = self.i[used], self.j[used], self.a[used], self.precision[used]
         A = self.x[i] * self.y[j]
         weights = w * A**2
         live = weights > FLAT * weights.max(initial=0.0)
-        graph = Laplacian(m + n, i[live], m + j[live], weights[live])
-        p = graph.solve(graph.divergence((w * A * (a - A))[live]))
+        graph = self._reweighted(i[live], m + j[live], weights[live])
+        p = graph.solve(graph.divergence((w * A * (a - A))[live]), INEXACT)
         for step in STEPS:
             x, y = self.x * (1.0 + step * p[:m]), self.y * (1.0 - step * p[m:])
             new = self.objective(x, y, used)
@@ -386,7 +396,16 @@ class MultiplicativeFit:
                 return new
         return now
 
-    def sweep(self, used: Indices) -> tuple[Array, Array]:
+    def _reweighted(self, i: Indices, j: Indices, weights: Array) -> Laplacian:
+        """Return the Laplacian of these edges, with the pattern of the last one where that had the same."""
+        last = self._graph
+        if last is not None and np.array_equal(last.i, i) and np.array_equal(last.j, j):
+            self._graph = last.reweighted(weights)
+        else:
+            self._graph = Laplacian(sum(self.seen.shape), i, j, weights)
+        return self._graph
+
+    def sweep(self, used: Indices | slice) -> tuple[Array, Array]:
         """One alternating sweep: the best x for this y, then the best y for that x."""
         i, j, a, w = self.i[used], self.j[used], self.a[used], self.precision[used]
         x = best_lines(i, w * a, w, self.y[j], self.x)
@@ -477,8 +496,8 @@ class MultiplicativeFit:
 
     def noise(self, A: Array, used: NDArray[np.bool_]) -> tuple[float, float]:
         """Return the degrees of freedom that a fit A leaves, and the noise that its residuals show."""
-        lines = len(np.unique(self.i[used])) + len(np.unique(self.j[used]))
-        parts = len(np.unique(self.row_of[self.i[used]]))
+        lines = _different(self.i[used]) + _different(self.j[used])
+        parts = _different(self.row_of[self.i[used]])
         degrees = float(used.sum() - (lines - parts))
         residual = (self.a - A)[used]
         if self.multiplicative:
@@ -542,6 +561,11 @@ def best_lines(
     below = np.bincount(line, w * other**2, len(old)) + ridge
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((below > 0) & np.isfinite(old), top / below, old)
+
+
+def _different(lines: Indices) -> int:
+    """Return how many different numbers there are among 0, 1, 2, ..."""
+    return int(np.count_nonzero(np.bincount(lines)))
 
 
 def _parts(row_of: Indices, col_of: Indices) -> int:

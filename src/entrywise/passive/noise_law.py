@@ -31,34 +31,47 @@ def follow_residuals(fit: MultiplicativeFit) -> None:
     if fit.known_noise or degrees < FEWEST or not spread > EXACT or not np.all(A[used]):
         return
     best, top = None, _likelihood(fit) + GAIN
-    for trial in (_weighted(fit, "of counts"), _weighted(fit, "proportional"), _logarithms(fit)):
-        value = -np.inf if trial is None else _likelihood(trial)
+    for law in ("of counts", "proportional"):
+        trial, value = _weighted(fit, law, top)
         if value > top:
             best, top = trial, value
+    trial, value = _logarithms(fit)
+    if value > top:
+        best = trial
     if best is not None:
         fit.__dict__.update(best.__dict__)
 
 
-def _weighted(fit: MultiplicativeFit, law: str) -> MultiplicativeFit | None:
-    """Least squares with weights that follow the fit."""
+def _weighted(fit: MultiplicativeFit, law: str, top: float) -> tuple[MultiplicativeFit, float]:
+    """Return least squares with weights that follow the fit, and its log-likelihood.
+
+    Rounds gain less and less: a law that would stay below `top` with the gain of the last round again is given up.
+    """
     trial = copy.copy(fit)
     trial.law, trial.growth = law, POWERS[law]
-    for _ in range(ROUNDS):
-        _weigh(trial)
-        trial.refine(max_steps=3)
     _weigh(trial)
-    return trial
+    value = _likelihood(trial)
+    for _ in range(ROUNDS):
+        before = value
+        trial.refine(max_steps=3)
+        _weigh(trial)
+        value = _likelihood(trial)
+        if 2.0 * value - before < top:
+            break
+    return trial, value
 
 
-def _logarithms(fit: MultiplicativeFit) -> MultiplicativeFit | None:
-    """Least squares of the logarithms, where all entries have one."""
+def _logarithms(fit: MultiplicativeFit) -> tuple[MultiplicativeFit, float]:
+    """Return least squares of the logarithms and its log-likelihood, none where an entry has no logarithm."""
     trial = copy.copy(fit)
+    if not np.all(trial.a * trial.fitted() > 0):
+        return trial, -np.inf
     trial.start(weighted=False)
     if not np.all(trial.a * trial.fitted() > 0):
-        return None
+        return trial, -np.inf
     trial.law, trial.growth, trial.multiplicative = "multiplicative", 1.0, True
     _weigh(trial)
-    return trial
+    return trial, _likelihood(trial)
 
 
 def _weigh(fit: MultiplicativeFit) -> None:

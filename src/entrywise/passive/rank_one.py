@@ -62,7 +62,7 @@ def rank_one(observations: Observations, *, certify: bool = True) -> RankOne:
     """
     refuse_empty(observations, "rank_one")
     fit = MultiplicativeFit(observations)
-    fit.start()
+    fit.start(rounds=1)
     fit.refine()
     follow_residuals(fit)
     return fit.result("log least squares, refined", certify)

@@ -32,6 +32,7 @@ from entrywise.types import Array, Indices
 ENTRY = np.dtype([("line", np.int32), ("other", np.int32), ("value", np.float64)])
 READ_AT_ONCE = 2_000_000  # entries of a piece
 SORTED_AT_ONCE = 8_000_000  # entries of a bucket: 128 MB, and four times that while it is sorted
+LOOKED_AT_ONCE = 100_000  # values among which the different ones are counted
 CHUNK = 1_000_000  # entries of a chunk; at least
 FEWEST_CHUNKS = 16
 MOST_LINES = 2**31 - 1  # a line's number has 32 bits
@@ -195,14 +196,20 @@ class _Sums:
             min(self.low, float(values.min())),
             max(self.high, float(values.max())),
         )
-        if self.distinct is None:
-            return
-        for x, times in zip(
-            *(part.tolist() for part in np.unique(values, return_counts=True)), strict=True
-        ):
-            self.distinct[x] = self.distinct.get(x, 0) + times
-        if len(self.distinct) > MOST_ASKED:
-            self.distinct = None
+        if self.distinct is not None:
+            self._count(values)
+
+    def _count(self, values: Array) -> None:
+        """Count the different values, as long as they are few."""
+        found = self.distinct or {}
+        for start in range(0, len(values), LOOKED_AT_ONCE):
+            part = np.unique(values[start : start + LOOKED_AT_ONCE], return_counts=True)
+            for x, times in zip(*(side[:MOST_ASKED].tolist() for side in part), strict=True):
+                found[x] = found.get(x, 0) + times
+            if len(part[0]) > MOST_ASKED or len(found) > MOST_ASKED:
+                self.distinct = None
+                return
+        self.distinct = found
 
 
 def _sorted(

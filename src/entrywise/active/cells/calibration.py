@@ -211,7 +211,7 @@ def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float,
     """Return the expected RMSE of cells not bought now, after spending `money` by gain, and the cells that buys."""
     gains, noise = gains_of(state, fit), _own_variance(fit)
     now = _expected_error(state, gains, noise)
-    i, j = gains.pick(state.is_open, state.price, money, state.affordable(money))
+    i, j = gains.pick(state.is_open, state.line_price, money, state.affordable(money))
     bought = np.unique(np.r_[state.taken, i * state.shape[1] + j])
     then = _expected_error(replace(state, taken=bought), gains, noise)
     return now, then, len(i)

@@ -284,7 +284,7 @@ def _batch(
     rest = min(state.affordable(money), most - len(some))
     if rule == "gain":
         gains = gains_of(state, fit, by_sum=goal == "scores")
-        i, j = gains.pick(state.is_open, state.price, money, rest)
+        i, j = gains.pick(state.is_open, state.line_price, money, rest)
         best, odds, name = i * state.shape[1] + j, np.ones(len(i)), "greedy"
     else:
         (best, odds), name = pick_by_rule(rule, state, fit, money, rest), rule

@@ -261,25 +261,14 @@ class Purchase:
         self, weight: Callable[[Indices], Array], money: float, most: int | None
     ) -> tuple[Indices, Array, Array]:
         """Return the open cells that come first, in order, with their times and weights: one more than can be taken."""
-        cells, times, weights = np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-        cheapest = np.inf
+        found = _Queue(money + ROUNDING * self.budget, most)
         for rows in self.row_blocks():
             w = np.where(self.is_open(rows), weight(rows), 0.0).ravel()
             at = np.flatnonzero(w > 0)
-            if not len(at):
-                continue
-            new = rows[0] * self.shape[1] + at
-            cells = np.r_[cells, new]
-            times = np.r_[times, self.rng.standard_exponential(len(at)) / w[at]]
-            weights = np.r_[weights, w[at]]
-            cheapest = min(cheapest, float(self.price_of(new).min()))
-            limit = max(1, money / cheapest) if most is None else most
-            keep = int(min(len(cells), limit)) + 1
-            if len(cells) > 2 * keep:
-                part = np.argpartition(times, keep - 1)[:keep]
-                cells, times, weights = cells[part], times[part], weights[part]
-        order = np.argsort(times, kind="stable")
-        return cells[order], times[order], weights[order]
+            w = w[at]
+            times = self.rng.standard_exponential(len(at)) / w
+            found.add(rows[0] * self.shape[1] + at, times, w, self.price(rows).ravel()[at])
+        return found.first()
 
     def _draw_evenly(self, money: float, most: int | None) -> tuple[Indices, Array]:
         """Return open cells drawn evenly at one price for all, without looking at every cell."""
@@ -417,3 +406,45 @@ def _covers(prices: Array, m: int, n: int) -> bool:
     """Tell whether prices broadcast to exactly the m x n cells: one a row, one a column, or one each."""
     grid = np.atleast_2d(prices)
     return grid.shape[0] in (1, m) and grid.shape[1] in (1, n)
+
+
+class _Queue:
+    """Cells that wait their time, and those of them that come before the money or their number is used up."""
+
+    def __init__(self, money: float, most: int | None) -> None:
+        self.money, self.most = money, most
+        self.parts: list[tuple[Indices, Array, Array, Array]] = []
+        self.count = self.enough = 0
+
+    def add(self, cells: Indices, times: Array, weights: Array, prices: Array) -> None:
+        """Take cells in; those that come too late are let go from time to time."""
+        self.parts.append((cells, times, weights, prices))
+        self.count += len(cells)
+        if self.count > 2 * self.enough + BLOCK:
+            self._cut()
+
+    def first(self) -> tuple[Indices, Array, Array]:
+        """Return cells, times and weights of those that come in time, in order, and of one more."""
+        self._cut()
+        cells, times, weights, _ = self.parts[0]
+        return cells, times, weights
+
+    def _cut(self) -> None:
+        columns = [np.concatenate(part) for part in zip(*self.parts, strict=True)]
+        times, prices = columns[1], columns[3]
+        total = len(times)
+        take = int(min(total, self.money * total / max(float(prices.sum()), 1e-300)))
+        take = take if self.most is None else min(take, self.most)
+        while True:
+            take = min(total, 2 * take + 100)
+            near = np.arange(total)
+            if take < total:
+                near = np.argpartition(times, take - 1)[:take]
+            order = near[np.argsort(times[near], kind="stable")]
+            paid = int(np.searchsorted(np.cumsum(prices[order]), self.money, side="right"))
+            paid = paid if self.most is None else min(paid, self.most)
+            if paid < take or take == total:
+                break
+        order = order[: paid + 1]
+        self.parts = [(columns[0][order], times[order], columns[2][order], prices[order])]
+        self.count = self.enough = len(order)
