@@ -42,6 +42,10 @@ Likelihood = Annotated[
 Bounds = Annotated[
     str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
 ]
+RowFeatures = Annotated[
+    str | None, typer.Option(help="File of features of the rows: a label, then a column each.")
+]
+ColFeatures = Annotated[str | None, typer.Option(help="File of features of the columns, likewise.")]
 
 PLANS = {
     "scores": "row-scores",
@@ -95,12 +99,8 @@ def create(
     ] = None,
     likelihood: Likelihood = "gaussian",
     bounds: Bounds = None,
-    row_features: Annotated[
-        str | None, typer.Option(help="File of features of the rows: a label, then a column each.")
-    ] = None,
-    col_features: Annotated[
-        str | None, typer.Option(help="File of features of the columns, likewise.")
-    ] = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
     name: Name = "leaderboard",
 ) -> None:
     """Start a leaderboard; then use `entrywise study ask` and `tell` on it, from as many machines as you like.
@@ -199,7 +199,10 @@ def report(
             help="pairs: few of the pairs called apart are wrong; all: not one of them is."
         ),
     ] = "pairs",
+    likelihood: Likelihood = "gaussian",
     bounds: Bounds = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
     judge: Annotated[
         list[str] | None,
         typer.Option(
@@ -228,6 +231,8 @@ def report(
 ) -> None:
     """Print scores with intervals, tiers and places; on stderr what may be concluded and what the money has bought.
 
+    What answers are, and features of lines, are said here of a table; a study knows its own.
+
     Example: entrywise leaderboard report results.csv --level 0.95
     """
     from entrywise.answers import range_of
@@ -239,9 +244,15 @@ def report(
             raise ParameterError(
                 "--judge goes with a table; a study knows its judges by its own answers"
             )
+        if row_features or col_features or likelihood != "gaussian":
+            raise ParameterError(
+                "--likelihood and features go with a table; a study keeps those it was created with"
+            )
         given = _of_study(source, name)
     else:
-        given = _of_table(source)
+        if judge and (row_features or col_features or likelihood != "gaussian"):
+            raise ParameterError("--judge takes numbers without features; leave them out")
+        given = _of_table(source, likelihood, row_features, col_features)
     fit, bought, names, words = given.fit, given.bought, given.names, given.words
     prices = given.prices
     if given.target is not None:
@@ -316,6 +327,8 @@ def rehearse(
     level: Level = 0.9,
     likelihood: Likelihood = "gaussian",
     bounds: Bounds = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
     seed: Annotated[int, typer.Option(help="Of the first purchase.")] = 0,
     format: FormatOption = Format.table,
 ) -> None:
@@ -339,6 +352,7 @@ def rehearse(
         bounds=bounds_of(bounds),
         repeats=repeats,
         rng=seed,
+        **_features_of(past, row_features, col_features),
     )
     title = f"{past.shape[0]} rows x {past.shape[1]} columns, {repeats} purchases each"
     if format is Format.table:
@@ -450,6 +464,7 @@ class _Given(NamedTuple):
 
 def _of_study(database: str, name: str) -> _Given:
     """Return fit, purchase, names, prices and words of a study."""
+    from entrywise.active.cells.answer_model import AnswerModel
     from entrywise.apply.leaderboard import Bought
     from entrywise.exceptions import ParameterError
     from entrywise.study import Study
@@ -462,8 +477,9 @@ def _of_study(database: str, name: str) -> _Given:
         )
     m, n = (int(x) for x in now["params"]["shape"])
     available, target = (now["params"].get(word) for word in ("available", "target"))
+    model = AnswerModel.of_plan((m, n), study.store.record(study.name).params)
     bought = Bought.from_log(
-        (m, n), study.log(), study.labels.index, available=available, target=target
+        (m, n), study.log(), study.labels.index, available=available, target=target, model=model
     )
     fit = study.result()
     names = [str(study.labels.row(i)) for i in range(m)]
@@ -479,8 +495,11 @@ def _of_study(database: str, name: str) -> _Given:
     return _Given(fit, bought, names, cols, words, study.prices, target)
 
 
-def _of_table(path: str) -> _Given:
+def _of_table(
+    path: str, likelihood: str, row_features: str | None, col_features: str | None
+) -> _Given:
     """Return a partly filled table as a purchase, with names and words."""
+    from entrywise.active.cells.answer_model import AnswerModel
     from entrywise.apply.leaderboard import Bought
     from entrywise.tables import read_entries
 
@@ -490,7 +509,25 @@ def _of_table(path: str) -> _Given:
     rest = "; the others are completed" if len(table) < m * n else ""
     words = [f"{len(table)} of {m * n} cells are there ({len(table) / (m * n):.1%}){rest}"]
     cols = _labels(table.col_labels, n)
-    return _Given(None, Bought.from_table(table), names, cols, words)
+    features = _features_of(table, row_features, col_features)
+    model = AnswerModel.of((m, n), likelihood, **features)
+    return _Given(None, Bought.from_table(table, model), names, cols, words)
+
+
+def _features_of(table: Any, row_features: str | None, col_features: str | None) -> dict[str, Any]:
+    """Return the features in files of the lines of a table, in their order."""
+    from entrywise.results.kept_features import keep_features
+    from entrywise.tables import read_features
+
+    sides = (
+        ("row", row_features, table.row_labels, table.shape[0]),
+        ("col", col_features, table.col_labels, table.shape[1]),
+    )
+    return {
+        f"{side}_features": keep_features(read_features(path), labels, lines, side)
+        for side, path, labels, lines in sides
+        if path is not None
+    }
 
 
 def _is_study(source: str) -> bool:
