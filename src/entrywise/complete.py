@@ -484,12 +484,11 @@ def _calibrated(
         params = {**params, "likelihood": kind}
     if not calibrate:
         return fit(seen, **params)
-    empty = np.any(seen.row_counts == 0) or np.any(seen.col_counts == 0)
-    described = "row_features" in params or "col_features" in params
+    empty = bool(np.any(seen.row_counts == 0) or np.any(seen.col_counts == 0))
     levels = None
     if kind == "ordinal":
         levels = np.unique(seen.values)
-    found = conformal(seen, fit, levels=levels, cold=bool(empty and described), rng=rng, **params)
+    found = conformal(seen, fit, levels=levels, cold=empty, rng=rng, **params)
     if found.report.get("held_out") and fit is low_rank:
         # what biases alone would do, on as many held-out entries: the yardstick for the held-out error
         kept, held = seen.split(0.1, np.random.default_rng(0))
