@@ -379,6 +379,12 @@ def test_cold_lines_have_intervals_of_their_own():
     assert 0.83 < np.mean((low <= test.values) & (test.values <= high)) < 0.96
     warm, cool = (np.ptp(found.interval(r, 0, 0.9)) for r in (100, 0))
     assert cool > warm
+    plain = complete(seen.take(~cold))  # also without features, of the rows alone
+    assert "hidden rows" in plain.report["cold_interval"]
+    assert "columns" not in plain.report["cold_interval"]
+    low, high = plain.interval(test.rows, test.cols, 0.9)
+    assert 0.83 < np.mean((low <= test.values) & (test.values <= high)) < 0.96
+    assert "cold_interval" not in complete(seen).report
 
 
 def test_lines_never_seen_look_like_those_that_are_seen_often():

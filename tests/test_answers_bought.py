@@ -6,14 +6,17 @@ import csv
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.special import expit, logit
 
 import entrywise as ew
 from entrywise.active import most_informative, row_scores, top_two
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.calibration import row_means
 from entrywise.active.cells.designs import greedy_columns
-from entrywise.apply.leaderboard import rehearse
+from entrywise.active.cells.left_out import FOLDS, folds_within_rows, left_out_residuals
+from entrywise.apply.leaderboard import Bought, rehearse, scores
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.linalg.gain import Gains
 from entrywise.oracles import MatrixOracle
@@ -244,6 +247,84 @@ def test_rows_that_cannot_be_bought_follow_from_their_features(plan):
         found = ew.play(made, MatrixOracle(A))
         error.append(np.sqrt(np.mean((found.to_dense() - A)[30:] ** 2)))
     assert error[1] < 0.5 * error[0]
+
+
+def test_scores_rest_on_fits_with_the_features_of_the_lines():
+    A, F = described(60, 15, 1)
+    A = A + 2.0 * F[:, 1:]
+    rng = np.random.default_rng(2)
+    known = rng.random(A.shape) < 0.2
+    known[:, 0] |= ~known.any(axis=1)  # a cell of every row at least
+    seen = ew.Observations.from_dense(np.where(known, A, np.nan))
+    model = AnswerModel.of(A.shape, row_features=F)
+    board = scores(None, Bought.from_table(seen, model))
+    plain = scores(None, Bought.from_table(seen))
+    truth = A.mean(axis=1)
+    assert np.mean((board.mean - truth) ** 2) < 0.5 * np.mean((plain.mean - truth) ** 2)
+    assert np.mean(board.high - board.low) < 0.7 * np.mean(plain.high - plain.low)
+    assert np.mean((board.low <= truth) & (truth <= board.high)) >= 0.85
+    fit = low_rank(seen, row_features=F)
+    fold = folds_within_rows(seen.rows, FOLDS, np.random.default_rng(0))
+    left = left_out_residuals(seen, fit.rank, model=model)
+    for f in range(FOLDS):  # no fit without the features, none with the cell it judges
+        out = fold == f
+        part = low_rank(seen.take(~out), fit.rank, row_features=F)
+        np.testing.assert_allclose(
+            left[out], seen.values[out] - part.entries(seen.rows[out], seen.cols[out])
+        )
+    assert "without the features" in scores(fit, Bought.from_table(seen)).how
+    assert "without the features" not in board.how
+
+
+def test_rows_never_seen_are_scored_by_their_features():
+    """Their intervals are as wide as hidden rows are off: they cover, and say more than how rows differ."""
+    inside, width, spread = [], [], []
+    for seed in range(6):
+        A, F = described(60, 15, 100 + seed)
+        A = A + 2.0 * F[:, 1:] + 0.5 * np.random.default_rng(seed).standard_normal((60, 1))
+        known = np.random.default_rng(seed).random(A.shape) < 0.4
+        known[40:] = False
+        seen = ew.Observations.from_dense(np.where(known, A, np.nan))
+        board = scores(None, Bought.from_table(seen, AnswerModel.of(A.shape, row_features=F)))
+        truth = A.mean(axis=1)
+        inside.append((board.low <= truth)[40:] & (truth <= board.high)[40:])
+        width.append(board.high[40] - board.low[40])
+        spread.append(2 * 1.645 * np.std(truth[:40]))
+    assert np.mean(width) < 0.5 * np.mean(spread)
+    assert 0.8 <= np.mean(inside) <= 0.97  # of 120 rows
+
+
+def test_a_report_of_a_table_takes_features(tmp_path):
+    from typer.testing import CliRunner
+
+    from entrywise.cli.app import app
+
+    A, F = described(20, 10, 5)
+    known = np.random.default_rng(0).random(A.shape) < 0.3
+    known[:, 0] = True
+    lines = ["," + ",".join(f"c{j}" for j in range(10))]
+    for i in range(20):
+        cells = [str(x) if there else "" for x, there in zip(A[i], known[i], strict=True)]
+        lines.append(f"r{i}," + ",".join(cells))
+    (tmp_path / "board.csv").write_text("\n".join(lines) + "\n")
+    order = np.random.default_rng(1).permutation(20)  # matched by label
+    told = [f"r{i},{'' if np.isnan(F[i, 0]) else F[i, 0]},{F[i, 1]}" for i in order]
+    (tmp_path / "rows.csv").write_text("row,one,two\n" + "\n".join(told) + "\n")
+
+    def report(*words):
+        words = ["leaderboard", "report", str(tmp_path / "board.csv"), "--format", "csv", *words]
+        return CliRunner().invoke(app, words)
+
+    done = report("--row-features", str(tmp_path / "rows.csv"))
+    assert done.exit_code == 0, done.output
+    shown = {x["model"]: float(x["score"]) for x in csv.DictReader(done.stdout.splitlines())}
+    seen = ew.Observations.from_dense(np.where(known, A, np.nan))
+    frame = pl.DataFrame({"one": F[:, 0], "two": F[:, 1]}).with_columns(pl.all().fill_nan(None))
+    board = scores(None, Bought.from_table(seen, AnswerModel.of(A.shape, row_features=frame)))
+    np.testing.assert_allclose([shown[f"r{i}"] for i in range(20)], board.mean, rtol=1e-6)
+    refused = report("--row-features", str(tmp_path / "rows.csv"), "--judge", "judge.csv")
+    assert refused.exit_code == 1
+    assert "--judge takes numbers without features" in str(refused.exception)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import entrywise as ew
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg import binary
 from entrywise.linalg.blocks import BlockBayes, is_blocks
 from entrywise.passive import low_rank
 from entrywise.passive.low_rank import low_rank_of_blocks
@@ -196,6 +197,89 @@ def test_levels_are_told_on_blocks(tmp_path):
     np.testing.assert_allclose(found.probability(3, 4).sum(), 1.0)
 
 
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory):
+    """Yes/no answers -1 and 2 of rank 1 in blocks, as they were, and the probabilities of yes."""
+    where = tmp_path_factory.mktemp("votes")
+    rng = np.random.default_rng(5)
+    eta = 2.0 * np.outer(rng.standard_normal(100), rng.standard_normal(80))
+    eta += rng.standard_normal((100, 1)) + 0.5 * rng.standard_normal(80)
+    P = 1.0 / (1.0 + np.exp(-eta))
+    Y = np.where(rng.random(P.shape) < P, 2.0, -1.0)
+    i, j = np.nonzero(rng.random(P.shape) < 0.4)
+    frame = pl.DataFrame({"i": i, "j": j, "y": Y[i, j]})
+    frame.sample(fraction=1.0, shuffle=True, seed=1).write_parquet(where / "e.parquet")
+    write_blocks(where / "e.parquet", where / "blocks", labels=False)
+    return where / "blocks", Y, P
+
+
+def test_yes_and_no_on_blocks_agree_with_memory(votes, monkeypatch):
+    folder, Y, _ = votes
+    blocks = Blocks(folder)
+    seen = blocks.observations()
+    assert set(np.unique(seen.values)) == {-1.0, 2.0}  # to the last bit
+    np.testing.assert_array_equal(seen.values, Y[seen.rows, seen.cols])
+    monkeypatch.setattr(binary, "EXACT_MOST", 0)  # average covariances, as on blocks
+    memory = low_rank(seen, 1, likelihood="binary")
+    ours = low_rank_of_blocks(blocks, 1, likelihood="binary")
+    assert ours.report["covariances"] == memory.report["covariances"] == "their average"
+    assert ours.report["sweeps"] == memory.report["sweeps"]
+    every = np.indices(seen.shape)
+    np.testing.assert_allclose(ours.latent(*every), memory.latent(*every), atol=1e-8)
+    np.testing.assert_allclose(ours.variance(*every), memory.variance(*every), rtol=1e-6)
+    assert ours.bounds == (-1.0, 2.0)
+
+
+@pytest.mark.slow
+def test_yes_and_no_are_the_same_in_any_number_of_blocks(votes):
+    folder, _, P = votes
+    whole = ew.complete(Blocks(folder, blocks=1))
+    assert whole.is_binary
+    assert whole.rank == 1
+    assert "two-valued answers: fitted as probabilities" in whole.report["reasons"]
+    assert whole.report["covariances"] == "their average"
+    every = np.indices(P.shape)
+    memory = ew.complete(Blocks(folder).observations())  # each line's own covariance
+    error = [np.sqrt(np.mean((found.probability(*every) - P) ** 2)) for found in (whole, memory)]
+    assert error[0] < 1.03 * error[1] < 0.5 * P.std()
+    assert_same(whole, ew.complete(Blocks(folder, blocks=7)))
+    with ThreadPoolExecutor(3) as pool:
+        again = ew.complete(Blocks(folder), engine=pool)
+    assert_same(whole, again)
+    np.testing.assert_array_equal(whole.answers.scores, again.answers.scores)
+    numbers = ew.complete(Blocks(folder), likelihood="gaussian")
+    assert not numbers.is_binary
+    truth = np.mean((whole.entries(*every) - (3.0 * P - 1.0)) ** 2)
+    assert truth < np.mean((numbers.entries(*every) - (3.0 * P - 1.0)) ** 2)
+
+
+@pytest.mark.parametrize("death", [2, 9])
+def test_a_fit_of_votes_goes_on_after_its_driver_died(votes, death):
+    """Pseudo-answers are mixed with earlier ones: those of the last sweep are there again, dealt into other blocks."""
+    folder, _, _ = votes
+    whole = ew.complete(Blocks(folder), calibrate=False)
+    seen = []
+
+    def die(sweep, noise):
+        seen.append(sweep)
+        if len(seen) == death:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ew.complete(Blocks(folder, blocks=2), calibrate=False, progress=die)
+    again = Blocks(folder, blocks=5)
+    assert_same(whole, ew.complete(again, calibrate=False, progress=lambda sweep, noise: None))
+    assert not (folder / "work").exists()
+
+
+def test_votes_of_one_value_are_refused_on_blocks(tmp_path):
+    frame = pl.DataFrame({"i": [0, 1, 2], "j": [0, 1, 0], "y": [1.0, 1.0, 1.0]})
+    frame.write_parquet(tmp_path / "e.parquet")
+    blocks = write_blocks(tmp_path / "e.parquet", tmp_path / "blocks", labels=False)
+    with pytest.raises(DataError, match="these blocks have 1 different ones"):
+        low_rank_of_blocks(blocks, likelihood="binary")
+
+
 @pytest.mark.parametrize("death", [1, 9])
 def test_a_fit_goes_on_after_its_driver_died(folder, death, monkeypatch):
     whole = ew.complete(Blocks(folder))
@@ -270,7 +354,8 @@ def test_what_blocks_cannot_do_is_refused(folder):
     cases = [
         ({"exact": True}, "exact=True sends every line's covariance"),
         ({"method": "soft-impute"}, "blocks are completed by low-rank"),
-        ({"likelihood": "binary"}, "fitted as numbers"),
+        ({"likelihood": "binary"}, "these blocks have many different ones"),
+        ({"likelihood": "counts"}, "not fitted as counts"),
         ({"likelihood": "ordinal"}, "few different values"),
         ({"row_features": np.ones((300, 1))}, "take no features"),
         ({"engine": "tcp://nowhere"}, "engine must be None"),

@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from entrywise.answers import likelihood_of, looks_like_counts, range_certificate, range_of
+from entrywise.answers import (
+    LIKELIHOODS,
+    likelihood_of,
+    looks_like_counts,
+    range_certificate,
+    range_of,
+)
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.frames import is_frame
 from entrywise.intervals import conformal, conformal_of_blocks
@@ -65,7 +71,7 @@ def complete(
     ----------
     observations : Observations, array with NaN, scipy sparse matrix, long dataframe, or Blocks
         :class:`entrywise.scale.Blocks` are entries kept in files, more than memory holds; they are completed by
-        ``low-rank`` from numbers, and go on where they stopped when the program died.
+        ``low-rank``, from numbers, levels or yes/no answers, and go on where they stopped when the program died.
     method : str
         ``auto``, or a passive method by name (``entrywise methods passive``): ``low-rank``, ``rank-one``,
         ``soft-impute``, ... ``auto`` fits :func:`~entrywise.passive.low_rank` and, where the fit finds at most two
@@ -162,9 +168,9 @@ def _refuse_for_blocks(
     """Refuse what cannot be done on blocks."""
     if method not in ("auto", *LOW_RANK):
         raise ParameterError(f"blocks are completed by low-rank, got method {method!r}")
-    if likelihood in ("binary", "counts"):
+    if likelihood == "counts":
         raise ParameterError(
-            "blocks are fitted as numbers; give likelihood 'auto', 'gaussian' or 'ordinal'"
+            "blocks are not fitted as counts; give likelihood 'auto', 'gaussian', 'binary' or 'ordinal'"
         )
     if row_features is not None or col_features is not None:
         raise ParameterError(
@@ -191,18 +197,22 @@ def _of_blocks(
     params: dict[str, Any],
 ) -> LowRank:
     """Return the completion of entries kept in blocks."""
-    levels = _block_levels(blocks, likelihood)
+    kind = _block_kind(blocks, likelihood)
     range_ = bounds if bounds is None else range_of(np.array(blocks.range), bounds)
     if range_ is None and blocks.levels is not None:
         range_ = float(blocks.levels[0]), float(blocks.levels[-1])
     params = {**params, "progress": progress}
+    if kind == "binary":
+        params["likelihood"] = kind
     if calibrate:
+        levels = blocks.distinct if kind == "ordinal" else None
         found = conformal_of_blocks(blocks, levels=levels, rng=rng, **params)
     else:
         found = low_rank_of_blocks(blocks, rng=rng, **params)
     plural = "s" if found.rank != 1 else ""
     reasons = [
         "entries in blocks",
+        *LIKELIHOOD_WORDS[kind],
         f"low-rank found {found.rank} component{plural} beside the biases",
     ]
     report = {**blocks.report, **found.report, "reasons": reasons, "hints": []}
@@ -210,15 +220,20 @@ def _of_blocks(
     return _in_range(found, range_, bounds is not None, report)
 
 
-def _block_levels(blocks: BlockEntries, likelihood: str) -> Array | None:
-    """Return the levels to fit cuts between, None where answers are numbers."""
-    if likelihood == "gaussian":
-        return None
-    if likelihood == "auto":
-        return blocks.levels
-    if blocks.distinct is None:
+def _block_kind(blocks: BlockEntries, likelihood: str) -> str:
+    """Return the likelihood to fit with: as asked, or what suits the values; on a tiny side two values are numbers."""
+    if likelihood not in LIKELIHOODS:
+        raise ParameterError(
+            f"likelihood must be one of {', '.join(LIKELIHOODS)}, got {likelihood!r}"
+        )
+    if likelihood == "ordinal" and blocks.distinct is None:
         raise DataError("likelihood='ordinal' needs few different values; these blocks have many")
-    return blocks.distinct
+    if likelihood != "auto":
+        return likelihood
+    if blocks.levels is None:
+        return "gaussian"
+    binary = len(blocks.levels) == 2 and min(blocks.shape) >= TINY_SIDE
+    return "binary" if binary else "ordinal"
 
 
 def _in_range(
@@ -469,12 +484,11 @@ def _calibrated(
         params = {**params, "likelihood": kind}
     if not calibrate:
         return fit(seen, **params)
-    empty = np.any(seen.row_counts == 0) or np.any(seen.col_counts == 0)
-    described = "row_features" in params or "col_features" in params
+    empty = bool(np.any(seen.row_counts == 0) or np.any(seen.col_counts == 0))
     levels = None
     if kind == "ordinal":
         levels = np.unique(seen.values)
-    found = conformal(seen, fit, levels=levels, cold=bool(empty and described), rng=rng, **params)
+    found = conformal(seen, fit, levels=levels, cold=empty, rng=rng, **params)
     if found.report.get("held_out") and fit is low_rank:
         # what biases alone would do, on as many held-out entries: the yardstick for the held-out error
         kept, held = seen.split(0.1, np.random.default_rng(0))

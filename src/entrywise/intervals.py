@@ -79,7 +79,7 @@ def conformal(
         The values that answers can have, in order: cuts between them are fitted on the held-out entries, behind
         ``found.probability`` and ``found.levels``.
     cold : bool
-        Also hide whole rows and whole columns, and give lines of which nothing is known widths of their own.
+        Give rows, and columns, of which nothing is known widths of their own, by hiding whole ones.
     row_scales : bool
         Let rows have scales of their own beside columns; False where the rows asked about will be others.
     params
@@ -238,13 +238,14 @@ def _with_cold_lines(
     rng: np.random.Generator,
     params: dict[str, Any],
 ) -> LowRank:
-    """Return `found` with the scores of entries in whole rows, and in whole columns, that were hidden."""
+    """Return `found` with the scores of entries in whole rows that were hidden, where some have none; so of columns."""
     of_rows = _cold_scores(seen, seen.rows, seen.row_counts, completer, rng, params)
     of_cols = _cold_scores(seen, seen.cols, seen.col_counts, completer, rng, params)
-    if found.calibration is None:
+    if found.calibration is None or not len(of_rows) + len(of_cols):
         return found
     calibration = replace(found.calibration, cold_row_scores=of_rows, cold_col_scores=of_cols)
-    words = f"{len(of_rows)} entries of hidden rows, {len(of_cols)} of hidden columns"
+    told = ((of_rows, "rows"), (of_cols, "columns"))
+    words = " and ".join(f"{len(of)} entries of hidden {side}" for of, side in told if len(of))
     return _reported(replace(found, calibration=calibration), cold_interval=f"conformal: {words}")
 
 
@@ -257,9 +258,10 @@ def _cold_scores(
     params: dict[str, Any],
 ) -> Array:
     """Return the sorted scores of the entries of lines that were hidden, a tenth at a time."""
-    order = rng.permutation(np.flatnonzero(counts > 0))
-    if len(order) < 2 * FOLDS:
+    order = np.flatnonzero(counts > 0)
+    if len(order) == len(counts) or len(order) < 2 * FOLDS:
         return np.zeros(0)
+    order = rng.permutation(order)
     scores: list[Array] = []
     for hidden in np.array_split(order, 2 * FOLDS)[:FOLDS]:
         out = np.isin(line, hidden)

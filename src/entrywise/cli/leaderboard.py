@@ -54,6 +54,10 @@ Likelihood = Annotated[
 Bounds = Annotated[
     str | None, typer.Option(help="Range of the answers, such as 0,1; scores stay inside.")
 ]
+RowFeatures = Annotated[
+    str | None, typer.Option(help="File of features of the rows: a label, then a column each.")
+]
+ColFeatures = Annotated[str | None, typer.Option(help="File of features of the columns, likewise.")]
 
 PLANS = {
     "scores": "row-scores",
@@ -107,12 +111,8 @@ def create(
     ] = None,
     likelihood: Likelihood = "gaussian",
     bounds: Bounds = None,
-    row_features: Annotated[
-        str | None, typer.Option(help="File of features of the rows: a label, then a column each.")
-    ] = None,
-    col_features: Annotated[
-        str | None, typer.Option(help="File of features of the columns, likewise.")
-    ] = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
     name: Name = "leaderboard",
 ) -> None:
     """Start a leaderboard; then use `entrywise study ask` and `tell` on it, from as many machines as you like.
@@ -217,7 +217,10 @@ def report(
             help="pairs: few of the pairs called apart are wrong; all: not one of them is."
         ),
     ] = "pairs",
+    likelihood: Likelihood = "gaussian",
     bounds: Bounds = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
     judge: Annotated[
         list[str] | None,
         typer.Option(
@@ -246,12 +249,15 @@ def report(
 ) -> None:
     """Print scores with intervals, tiers and places; on stderr what may be concluded and what the money has bought.
 
+    What answers are, and features of lines, are said here of a table; a study knows its own.
+
     Example: entrywise leaderboard report results.csv --level 0.95
     """
     from entrywise.apply.leaderboard import verdict
     from entrywise.exceptions import ParameterError
 
-    given = _given(source, name, with_files=bool(judge))
+    model = {"likelihood": likelihood, "row_features": row_features, "col_features": col_features}
+    given = _given(source, name, bool(judge), model)
     asked: dict[str, Any] = {
         "level": level,
         "promise": promise,
@@ -289,6 +295,8 @@ def rehearse(
     level: Level = 0.9,
     likelihood: Likelihood = "gaussian",
     bounds: Bounds = None,
+    row_features: RowFeatures = None,
+    col_features: ColFeatures = None,
     seed: Annotated[int, typer.Option(help="Of the first purchase.")] = 0,
     layout: LayoutOption = "auto",
     labels: LabelsOption = "auto",
@@ -317,6 +325,7 @@ def rehearse(
         bounds=bounds_of(bounds),
         repeats=repeats,
         rng=seed,
+        **_features_of(past, row_features, col_features),
     )
     title = f"{past.shape[0]} rows x {past.shape[1]} columns, {repeats} purchases each"
     if format is Format.table:
@@ -471,21 +480,32 @@ class _Given(NamedTuple):
         return self.prices if self.target is None else self.prices.of_instrument(self.target)
 
 
-def _given(source: str, name: str, with_files: bool) -> _Given:
-    """Return what a study or a table holds; `with_files` where judges speak in tables of their own."""
+def _given(source: str, name: str, with_files: bool, said: dict[str, Any]) -> _Given:
+    """Return what a study or a table holds.
+
+    `with_files` where judges speak in tables of their own; what is `said` of answers and lines goes with a table.
+    """
     from entrywise.exceptions import ParameterError
 
+    modelled = said != {"likelihood": "gaussian", "row_features": None, "col_features": None}
     if not _is_study(source):
-        return _of_table(source, with_files)
+        if with_files and modelled:
+            raise ParameterError("--judge takes numbers without features; leave them out")
+        return _of_table(source, with_files, said)
     if with_files:
         raise ParameterError(
             "--judge goes with a table; a study knows its judges by its own answers"
+        )
+    if modelled:
+        raise ParameterError(
+            "--likelihood and features go with a table; a study keeps those it was created with"
         )
     return _of_study(source, name)
 
 
 def _of_study(database: str, name: str) -> _Given:
     """Return fit, purchase, names, prices and words of a study."""
+    from entrywise.active.cells.answer_model import AnswerModel
     from entrywise.apply.leaderboard import Bought
     from entrywise.exceptions import ParameterError
     from entrywise.study import Study
@@ -500,8 +520,9 @@ def _of_study(database: str, name: str) -> _Given:
     available, target, bounds = (
         now["params"].get(word) for word in ("available", "target", "bounds")
     )
+    model = AnswerModel.of_plan((m, n), study.store.record(study.name).params)
     bought = Bought.from_log(
-        (m, n), study.log(), study.labels.index, available=available, target=target
+        (m, n), study.log(), study.labels.index, available=available, target=target, model=model
     )
     fit = study.result()
     names = [str(study.labels.row(i)) for i in range(m)]
@@ -517,8 +538,9 @@ def _of_study(database: str, name: str) -> _Given:
     return _Given(fit, bought, names, cols, words, study.prices, target, bounds, currency)
 
 
-def _of_table(path: str, with_files: bool) -> _Given:
+def _of_table(path: str, with_files: bool, said: dict[str, Any]) -> _Given:
     """Return a partly filled table as a purchase, with names and words."""
+    from entrywise.active.cells.answer_model import AnswerModel
     from entrywise.apply.leaderboard import Bought
     from entrywise.tables import read_entries
 
@@ -530,7 +552,25 @@ def _of_table(path: str, with_files: bool) -> _Given:
     if with_files:  # of how many cells depends on the judges' tables, too
         words = [f"{len(table)} cells of the dear instrument are there; the others are completed"]
     cols = _labels(table.col_labels, n)
-    return _Given(None, Bought.from_table(table), names, cols, words)
+    features = _features_of(table, said["row_features"], said["col_features"])
+    model = AnswerModel.of((m, n), said["likelihood"], **features)
+    return _Given(None, Bought.from_table(table, model), names, cols, words)
+
+
+def _features_of(table: Any, row_features: str | None, col_features: str | None) -> dict[str, Any]:
+    """Return the features in files of the lines of a table, in their order."""
+    from entrywise.results.kept_features import keep_features
+    from entrywise.tables import read_features
+
+    sides = (
+        ("row", row_features, table.row_labels, table.shape[0]),
+        ("col", col_features, table.col_labels, table.shape[1]),
+    )
+    return {
+        f"{side}_features": keep_features(read_features(path), labels, lines, side)
+        for side, path, labels, lines in sides
+        if path is not None
+    }
 
 
 def _is_study(source: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from entrywise import __version__
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.two_cost.forecast import forecast as foretell
 from entrywise.apply.leaderboard import Bought, judged, rehearse, scores
 from entrywise.apply.leaderboard.rehearsal import BUDGETS
@@ -151,8 +152,11 @@ def _scores(study: Study, found: Any, level: float) -> list[dict[str, Any]]:
     """Return the score of every row, best first, where the result is a table with intervals."""
     if not isinstance(found, LowRank) or not study.status()["answered"]:
         return []
-    target, prices = study.status()["params"].get("target"), study.prices
-    bought = Bought.from_log(found.shape, study.log(), study.labels.index, target=target)
+    params, prices = study.store.record(study.name).params, study.prices
+    target, model = params.get("target"), AnswerModel.of_plan(found.shape, params)
+    bought = Bought.from_log(
+        found.shape, study.log(), study.labels.index, target=target, model=model
+    )
     if target is not None:
         prices = prices.of_instrument(target)
     board = judged(bought, level=level) if bought.judges else scores(found, bought, level, prices)

@@ -41,6 +41,24 @@ def hashes(pointer, other, first, seed, found):
 
 
 @njit(cache=True, nogil=True)
+def logits(pointer, other, X, Z, own_share, other_share, offset, both, m, v):
+    """Write means and variances of the logits of some lines' entries, in order, into `m` and `v`.
+
+    X : (lines, q) means of these lines, the bias last; Z : (n, q) means of the other side; `own_share`, `other_share` and
+    `both` are the parts of a variance.
+    """
+    k = X.shape[1] - 1
+    for i in range(len(pointer) - 1):
+        for t in range(pointer[i], pointer[i + 1]):
+            j = other[t]
+            s = X[i, k] + Z[j, k]
+            for a in range(k):
+                s += X[i, a] * Z[j, a]
+            m[t] = s + offset
+            v[t] = max(own_share[i] + other_share[j] + both, 0.0)
+
+
+@njit(cache=True, nogil=True)
 def residual_product(
     pointer,
     other,

@@ -74,26 +74,25 @@ class BinaryBayes(EmpiricalBayes):
         before = self.evidence
         super().sweep(keep)
         self._bound()
-        return CHANGE * abs(self.evidence - before) / len(self.row_yes)
+        return CHANGE * abs(self.evidence - before) / self.known
 
     def _half(self, side: Side, fixed: Side, keep: bool) -> None:
+        weight = self._renew(side, fixed)
+        super()._half(side, fixed, keep)
+        self.t2 = self.known / weight
+
+    def _renew(self, side: Side, fixed: Side) -> float:
+        """Make the pseudo-answers of a side anew; return the sum of their weights."""
         at_rows = side is self.rows
         yes = self.row_yes if at_rows else self.col_yes
-        m, v = self._moments(side, fixed)
-        z, spread = pseudo_answers(m, v, yes)
-        w = 1.0 / spread
-        sites = np.stack([w, w * z])  # bounded, however surprising an answer is
         old = self.row_sites if at_rows else self.col_sites
-        if old is not None:
-            sites = (1.0 - STEP) * old + STEP * sites
+        sites, weight = sites_of(*self._moments(side, fixed), yes, old)
         if at_rows:
             self.row_sites = sites
         else:
             self.col_sites = sites
-        side.spread = 1.0 / sites[0]
-        side.values = sites[1] * side.spread - self.offset
-        super()._half(side, fixed, keep)
-        self.t2 = 1.0 / float(w.mean())
+        side.values, side.spread = regressed(sites, self.offset)
+        return weight
 
     def _moments(self, side: Side, fixed: Side) -> tuple[Array, Array]:
         """Return mean and variance of the logits of the answers, in the order of `side`; those last made are kept."""
@@ -138,11 +137,32 @@ class BinaryBayes(EmpiricalBayes):
         return np.asarray(rest * row_scale[i] * col_scale[self.rows.other])
 
 
+def sites_of(m: Array, v: Array, yes: Array, old: Array | None) -> tuple[Array, float]:
+    """Return weights and weighted pseudo-answers, shape (2, t), mixed with the `old` ones; and the newest weights' sum."""
+    z, spread = pseudo_answers(m, v, yes)
+    w = 1.0 / spread
+    sites = np.stack([w, w * z])  # bounded, however surprising an answer is
+    if old is not None:
+        sites = (1.0 - STEP) * old + STEP * sites
+    return sites, float(w.sum())
+
+
+def regressed(sites: Array, offset: float) -> tuple[Array, Array]:
+    """Return the pseudo-answers about the offset and their variances, of :func:`sites_of`."""
+    spread = 1.0 / sites[0]
+    return sites[1] * spread - offset, spread
+
+
+def variance_shares(u: Array, v: Array, cov: Array, fixed_cov: Array) -> tuple[Array, Array, float]:
+    """Return the parts of the variances of logits when the lines of a side have one covariance: each row's, each column's, one for all."""
+    own = np.einsum("ia,ab,ib->i", u, fixed_cov, u)
+    other = np.einsum("ja,ab,jb->j", v, cov, v)
+    return own, other, float(np.sum(cov[:-1, :-1] * fixed_cov[:-1, :-1]))
+
+
 def _average_variance(
     u: Array, v: Array, cov: Array, fixed_cov: Array, i: Indices, j: NDArray[np.int32]
 ) -> Array:
-    """Return the variances of the logits when all lines of a side have one covariance: a row's part and a column's."""
-    own = np.einsum("ia,ab,ib->i", u, fixed_cov, u)
-    other = np.einsum("ja,ab,jb->j", v, cov, v)
-    both = float(np.sum(cov[:-1, :-1] * fixed_cov[:-1, :-1]))
+    """Return the variances of the logits when all lines of a side have one covariance."""
+    own, other, both = variance_shares(u, v, cov, fixed_cov)
     return np.asarray(np.maximum(own[i] + other[j] + both, 0.0))

@@ -3,7 +3,8 @@
 :class:`BlockBayes` is :class:`~entrywise.linalg.variational.EmpiricalBayes` with the entries elsewhere: what it needs of
 them is a :class:`BlockWork`, which solves a side, multiplies the residuals and remembers. Lines are solved one by one and
 sums are kept per chunk and added in the order of the chunks, so the fit is the same, bit for bit, however many
-blocks the chunks are dealt into and whoever works on them.
+blocks the chunks are dealt into and whoever works on them. :class:`BlockBinary` is the same of
+:class:`~entrywise.linalg.binary.BinaryBayes`: the pseudo-answers of both sides are kept beside the entries.
 
 **Replay.** A fit whose driver died is made again by the same calls: a sweep that the journal has is not made, its small
 state is taken from there; at the last one the means are read and the work goes on. While it replays the sides have no lines.
@@ -17,7 +18,15 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise.linalg.binary import (
+    FIRST_VARIANCE,
+    NOTHING_ELSE,
+    SAMPLED,
+    BinaryBayes,
+    variance_shares,
+)
 from entrywise.linalg.variational import FIRST_PRIOR, EmpiricalBayes, Side, triplets_of
+from entrywise.results.posterior import design
 from entrywise.types import Array, Indices
 
 SMALL = ("average", "prior_mean", "prior_cov", "divergence")  # of a side: follows from its sums
@@ -121,6 +130,15 @@ def is_blocks(data: Any) -> TypeGuard[BlockEntries]:
     return hasattr(type(data), "workshop")
 
 
+class Logits(NamedTuple):
+    """What the logits of yes/no answers follow from: means of both sides, and the parts of their variances."""
+
+    means: tuple[Array, Array]
+    shares: tuple[Array, Array]
+    both: float
+    offset: float
+
+
 class BlockWork(Protocol):
     """One fit under way on blocks: its entries, what works on them, and its journal."""
 
@@ -132,6 +150,18 @@ class BlockWork(Protocol):
         self, rows: bool, fixed: Array, normal: dict[str, Any], keep: bool
     ) -> tuple[Array, Array, Array]:
         """Return means, covariances (when kept) and sums, one row a chunk, of a side with the other fixed."""
+        ...
+
+    def renew(self, rows: bool, logits: Logits) -> Array:
+        """Make the pseudo-answers of a side anew, which is solved with them from then on; return the weights' sum a chunk."""
+        ...
+
+    def expect(self, logits: Logits, step: int) -> Array:
+        """Return the expected log-likelihood of every `step`-th answer by row, summed a chunk."""
+        ...
+
+    def leave(self, logits: Logits, unit: float) -> None:
+        """Let products be with what the probabilities leave of yes/no answers, times `unit`."""
         ...
 
     def multiply(
@@ -233,7 +263,7 @@ class BlockBayes(EmpiricalBayes):
     def _triplets(
         self, k: int, rng: np.random.Generator, scales: tuple[Array, Array], seed: int
     ) -> tuple[Array, Array, Array]:
-        means = (self.rows.mean, self.cols.mean)
+        means = self._products_about()
 
         def forth(V: Array) -> Array:
             found: Array = self.work.multiply(True, means, scales, V, seed)
@@ -244,6 +274,10 @@ class BlockBayes(EmpiricalBayes):
             return found
 
         return triplets_of(forth, back, (self.rows.size, self.cols.size), k, rng)
+
+    def _products_about(self) -> tuple[Array, Array]:
+        """Return the means that residuals are about."""
+        return self.rows.mean, self.cols.mean
 
     def state(self) -> tuple[Any, ...]:
         """Return the number under which this state is kept."""
@@ -285,6 +319,50 @@ class BlockBayes(EmpiricalBayes):
         self.sleep()
 
 
+@dataclass
+class BlockBinary(BlockBayes, BinaryBayes):
+    """The state of a fit of yes/no answers on blocks; lines have their average covariance."""
+
+    @classmethod
+    def of_block_answers(cls, work: BlockWork, share: float) -> BlockBinary:
+        """Return the state before any sweep, as :meth:`BinaryBayes.of_answers` where this share of them is yes."""
+        sides = [_side(pointer) for pointer in work.pointers()]
+        for side in sides:
+            side.prior_cov = FIRST_VARIANCE * np.eye(1)
+        found = cls(
+            sides[0],
+            sides[1],
+            t2=1.0 / (share * (1.0 - share)),
+            floor=NOTHING_ELSE,
+            work=work,
+            offset=float(np.log(share / (1.0 - share))),
+        )
+        found.sleep()
+        return found
+
+    def _logits(self) -> Logits:
+        rows, cols = self.rows, self.cols
+        u, v = design(rows.mean[:, :-1]), design(cols.mean[:, :-1])
+        own, other, both = variance_shares(u, v, rows.average, cols.average)
+        return Logits((rows.mean, cols.mean), (own, other), both, self.offset)
+
+    def _renew(self, side: Side, fixed: Side) -> float:
+        return float(self.work.renew(side is self.rows, self._logits()).sum())
+
+    def _bound(self) -> None:
+        step = -(-self.known // SAMPLED)
+        self.likelihood = step * float(self.work.expect(self._logits(), step).sum())
+
+    def spectrum(self, k: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
+        """Return the k leading singular triplets of what the probabilities leave, and what chance reaches."""
+        if self.work.awake():
+            self.work.leave(self._logits(), self.t2)
+        return super().spectrum(k, rng)
+
+    def _products_about(self) -> tuple[Array, Array]:
+        return np.zeros((self.rows.size, 1)), np.zeros((self.cols.size, 1))
+
+
 def _side(pointer: Indices) -> Side:
     """Return a side whose entries are elsewhere: rank 0, biases at zero."""
     return Side(
@@ -304,11 +382,15 @@ def solve_chunk(
     pointer: Indices,
     other: NDArray[np.int32],
     values: Array,
+    spread: Array,
     fixed: tuple[Array, Array],
     normal: dict[str, Any],
     keep: bool,
 ) -> tuple[Array, Array, Array]:
-    """Return means, covariances (when kept) and sums of the lines of a chunk; `fixed` are :func:`designs`."""
+    """Return means, covariances (when kept) and sums of the lines of a chunk.
+
+    `fixed` are :func:`designs`; `spread` are variances of the values beside the base, empty where they have none.
+    """
     from entrywise.linalg._jit_als import half_sweep
 
     A, off = fixed
@@ -317,7 +399,7 @@ def solve_chunk(
     mean, cov = np.empty((lines, q)), np.empty((lines if keep else 0, q, q))
     sums = np.zeros(3 * q * q + q + 6)
     half_sweep(
-        0, lines, pointer, other, values, none, normal["base"], none, none,
+        0, lines, pointer, other, values, spread, normal["base"], none, none,
         A, off, normal["extra"], False, normal["P0"], normal["h0"], mean, cov, sums,
     )  # fmt: skip
     return mean, cov, sums

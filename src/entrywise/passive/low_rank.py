@@ -15,7 +15,7 @@ import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.linalg.binary import BinaryBayes
-from entrywise.linalg.blocks import BlockBayes, BlockEntries, HeldOut
+from entrywise.linalg.blocks import BlockBayes, BlockBinary, BlockEntries, HeldOut
 from entrywise.linalg.variational import EmpiricalBayes, Side, one_blas_thread
 from entrywise.observations import Observations
 from entrywise.results import Features, Levels, Lines, LowRank, Posterior
@@ -165,6 +165,7 @@ def low_rank_of_blocks(
     max_rank: int = 30,
     start: LowRank | None = None,
     out: HeldOut | None = None,
+    likelihood: Literal["gaussian", "binary"] = "gaussian",
     rng: Seed = 0,
     tol: float = 1e-3,
     max_sweeps: int = 60,
@@ -174,13 +175,16 @@ def low_rank_of_blocks(
 
     The same fit from the same sums, whatever the number of blocks and whoever works on them. Beside :func:`low_rank`:
     values are centred and scaled once, before any are held out; the signs of chance are hashed from rows and columns; and
-    lines enter each other's equations by their average covariance. Covariances of the result may be mapped from files.
+    lines enter each other's equations by their average covariance, with yes/no answers, too. Covariances of the result
+    may be mapped from files.
     """
-    limits = Limits(max_rank, max_sweeps, tol, progress)
+    binary = likelihood == "binary"
+    limits = Limits(max_rank, LONGER * max_sweeps if binary else max_sweeps, tol, progress)
     limits.check(blocks.shape, rank)
     draws = generator(rng)
     params = {
         "rank": rank,
+        "likelihood": likelihood,
         "max_rank": max_rank,
         "tol": tol,
         "max_sweeps": max_sweeps,
@@ -188,13 +192,40 @@ def low_rank_of_blocks(
         "start": None if start is None else repr(start.posterior and start.posterior.lack_variance),
     }
     name = "all" if out is None else f"without-{len(out.rows)}-{int(out.by_row.sum())}"
-    work = blocks.workshop(f"{name}-rank-{rank}", params, out)
-    fit = BlockBayes.of_blocks(work, FLOOR)
-    scale = blocks.scale
+    values = _two_values_of(blocks) if binary else None
+    work = blocks.workshop(f"{name}-{likelihood}-rank-{rank}", params, out)
+    fit: BlockBayes
+    if values is None:
+        fit, offset, scale = BlockBayes.of_blocks(work, FLOOR), blocks.offset, blocks.scale
+    else:
+        answers = BlockBinary.of_block_answers(work, _share_of_yes(blocks, values, out))
+        if start is not None:
+            answers.offset = start.offset
+        fit, offset, scale = answers, answers.offset, 1.0
     if start is not None:
         _start_blocks(fit, start, scale)
     strengths, sweeps = ascend(fit, rank, limits, draws, scale, started=start is not None)
-    return _result(fit, blocks, blocks.offset, scale, strengths, sweeps)
+    found = _result(fit, blocks, offset, scale, strengths, sweeps)
+    return found if values is None else _as_answers(found, values, fit.exact)
+
+
+def _two_values_of(blocks: BlockEntries) -> Array:
+    """Return the two values of yes/no answers in blocks, the lower first."""
+    if blocks.distinct is None or len(blocks.distinct) != 2:
+        many = "many" if blocks.distinct is None else len(blocks.distinct)
+        raise DataError(
+            f"likelihood='binary' needs answers of two values; these blocks have {many} different ones"
+        )
+    return blocks.distinct
+
+
+def _share_of_yes(blocks: BlockEntries, values: Array, out: HeldOut | None) -> float:
+    """Return the share of yes among the answers that are not held out, as if one more of each had come."""
+    low, high = values
+    yes, count = round((blocks.offset - low) / (high - low) * len(blocks)), len(blocks)
+    if out is not None:
+        yes, count = yes - int(np.sum(out.values == high)), count - len(out.values)
+    return float((yes + 1.0) / (count + 2.0))
 
 
 def _start_blocks(fit: BlockBayes, start: LowRank, scale: float) -> None:

@@ -163,7 +163,7 @@ class Blocks:
         """Return all entries in memory, sorted by row."""
         pointer = self.array("rows", "pointer")
         rows = np.repeat(np.arange(self.shape[0]), np.diff(pointer))
-        values = np.asarray(self.array("rows", "values")) * self.scale + self.offset
+        values = self._restored(np.asarray(self.array("rows", "values")))
         return Observations.from_triplets(
             rows,
             np.asarray(self.array("rows", "other"), np.int64),
@@ -190,8 +190,16 @@ class Blocks:
             share = min(1.0, 2.0 * share)
         first = np.lexsort((by_row, hashed))[:count]
         rows, cols, by_row = rows[first], cols[first], by_row[first]
-        values = values[first] * self.scale + self.offset
+        values = self._restored(values[first])
         return HeldOut(rows, cols, values, by_row, self._by_col(rows, cols))
+
+    def _restored(self, kept: Array) -> Array:
+        """Return values as they were written, from as they are kept; few different ones to the last bit."""
+        values = kept * self.scale + self.offset
+        if self.distinct is None or len(self.distinct) < 2:
+            return np.asarray(values)
+        between = 0.5 * (self.distinct[1:] + self.distinct[:-1])
+        return np.asarray(self.distinct[np.searchsorted(between, values)])
 
     def _by_col(self, rows: Indices, cols: Indices) -> Indices:
         """Return where entries stand in the order by column; rows are in order within a column."""

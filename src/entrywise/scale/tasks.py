@@ -18,8 +18,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise.linalg.binary import regressed, sites_of
 from entrywise.linalg.blocks import solve_chunk
 from entrywise.linalg.variational import designs
+from entrywise.results.levels import expected_log, logistic_mean
 from entrywise.types import Array, Indices
 
 Chunk = tuple[Indices, NDArray[np.int32], Array]  # pointer from 0, other, values
@@ -97,9 +99,13 @@ def solve_block(job: dict[str, Any]) -> Array:
     """Solve the lines of a block, leave their means (and covariances) in files, return the sums of each chunk."""
     fixed = _designs(tuple(job["fixed"]))
     means, covs, sums = [], [], []
-    for start, stop in job["chunks"]:
-        entries = chunk(job["folder"], job["side"], start, stop, job["out"])
-        mean, cov, total = solve_chunk(*entries, fixed, job["normal"], job["cov"] is not None)
+    keep = job["cov"] is not None
+    for (start, stop), sites in zip(job["chunks"], job["sites"], strict=True):
+        pointer, other, values = chunk(job["folder"], job["side"], start, stop, job["out"])
+        spread = np.zeros(0)
+        if sites is not None:
+            values, spread = regressed(np.load(sites, allow_pickle=False), job["offset"])
+        mean, cov, total = solve_chunk(pointer, other, values, spread, fixed, job["normal"], keep)
         means.append(mean)
         covs.append(cov)
         sums.append(total)
@@ -116,15 +122,64 @@ def multiply_block(job: dict[str, Any]) -> None:
     own, other = (_stacked(tuple(files)) for files in job["means"])
     own_scale, other_scale, V = (_stacked((job[name],)) for name in ("own", "other", "by"))
     found = []
-    for start, stop in job["chunks"]:
-        entries = chunk(job["folder"], job["side"], start, stop, job["out"])
+    for (start, stop), rest in zip(job["chunks"], job["rests"], strict=True):
+        pointer, across, values = chunk(job["folder"], job["side"], start, stop, job["out"])
+        if rest is not None:
+            values = np.load(rest, allow_pickle=False)
         product = np.empty((stop - start, V.shape[1]))
         residual_product(
-            *entries, own[start:stop], other, own_scale[start:stop], other_scale,
+            pointer, across, values, own[start:stop], other, own_scale[start:stop], other_scale,
             start, job["side"] == "rows", np.uint64(job["seed"]), V, product,
         )  # fmt: skip
         found.append(product)
     save(job["product"], np.concatenate(found))
+
+
+def _logits(job: dict[str, Any], start: int, stop: int) -> tuple[Array, Array, Array]:
+    """Return means and variances of the logits of a chunk's answers, and which of them are yes (1)."""
+    from entrywise.linalg._jit_blocks import logits
+
+    pointer, across, values = chunk(job["folder"], job["side"], start, stop, job["out"])
+    own, other = (_stacked(tuple(files)) for files in job["means"])
+    own_share, other_share = (_stacked((file,)) for file in job["shares"])
+    m, v = np.empty(len(values)), np.empty(len(values))
+    logits(
+        pointer, across, own[start:stop], other, own_share[start:stop], other_share,
+        job["offset"], job["both"], m, v,
+    )  # fmt: skip
+    return m, v, (values > 0).astype(np.float64)  # about their mean, the higher answer is above 0
+
+
+def renew_block(job: dict[str, Any]) -> Array:
+    """Leave the pseudo-answers of a block's chunks in files, mixed with the old ones; return the weights' sum of each."""
+    found = []
+    for (start, stop), old, new in zip(job["chunks"], job["old"], job["new"], strict=True):
+        before = None if old is None else np.load(old, allow_pickle=False)
+        sites, weight = sites_of(*_logits(job, start, stop), before)
+        save(new, sites)
+        found.append(weight)
+    return np.array(found)
+
+
+def leave_block(job: dict[str, Any]) -> None:
+    """Leave what the probabilities leave of the answers of a block's chunks in files."""
+    for (start, stop), file in zip(job["chunks"], job["new"], strict=True):
+        m, v, yes = _logits(job, start, stop)
+        save(file, (yes - logistic_mean(m, v)) * job["unit"])
+
+
+def expect_block(job: dict[str, Any]) -> Array:
+    """Return the expected log-likelihood of every so manieth answer of a block, summed over each chunk."""
+    found = []
+    pointer = _side(job["folder"], "rows")[0]
+    for start, stop in job["chunks"]:
+        first = int(pointer[start])
+        if job["out"] is not None:
+            first -= int(np.searchsorted(_positions(job["out"]), first))
+        some = slice(-first % job["step"], None, job["step"])
+        m, v, yes = _logits(job, start, stop)
+        found.append(expected_log(m[some], v[some], yes[some]))
+    return np.array(found)
 
 
 def draw_block(job: dict[str, Any]) -> tuple[NDArray[np.uint64], Indices, Indices, Array, Indices]:

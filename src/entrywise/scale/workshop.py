@@ -6,13 +6,23 @@ import json
 import shutil
 import uuid
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from entrywise.linalg.blocks import HeldOut
-from entrywise.scale.tasks import multiply_block, save, save_plain, solve_block, stacked
+from entrywise.linalg.blocks import HeldOut, Logits
+from entrywise.scale.tasks import (
+    expect_block,
+    leave_block,
+    multiply_block,
+    renew_block,
+    save,
+    save_plain,
+    solve_block,
+    stacked,
+)
 from entrywise.types import Array, Indices
 
 if TYPE_CHECKING:
@@ -41,6 +51,9 @@ class Workshop:
         self._recalled = 0
         self._last: dict[str, list[str]] = {}
         self._stored: dict[str, tuple[Array, list[str]]] = {}
+        self._sites: dict[str, list[str]] = {}  # pseudo-answers of yes/no answers, a file a chunk
+        self._rests: dict[str, list[str]] = {}  # what probabilities leave of them
+        self._offset = 0.0
         self._open()
         self._out: dict[str, str | None] = {"rows": None, "cols": None}
         self._positions: dict[str, Indices] = {}
@@ -54,13 +67,19 @@ class Workshop:
             found = json.loads((self.folder / JOURNAL).read_text())
         except (OSError, ValueError):
             found = {}
-        files = [file for side in SIDES for file in found.get("last", {}).get(side, [])]
+        files = [
+            file
+            for part in ("last", "sites")
+            for side in SIDES
+            for file in found.get(part, {}).get(side, [])
+        ]
         whole = found.get("key") == self.key and all(Path(file).exists() for file in files)
         if not whole:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True)
             return
         self._records, self._last = found["records"], found["last"]
+        self._sites = found["sites"]
 
     def _leave_out(self, side: str, positions: Indices) -> None:
         self._positions[side] = np.sort(positions)
@@ -87,9 +106,10 @@ class Workshop:
         files = self._files(other, fixed)
         jobs = []
         name = self._name(own)
-        for b, chunks in enumerate(self.blocks.deal(own)):
+        for b, (chunks, sites) in enumerate(self._dealt(own, self._sites)):
             stem = str(self.folder / f"{name}-{b}")
             job = self._job(own, chunks) | {"fixed": files, "normal": normal}
+            job |= {"sites": sites, "offset": self._offset}
             jobs.append(job | {"mean": f"{stem}.npy", "cov": f"{stem}-cov.npy" if keep else None})
         sums = np.concatenate(self.blocks.engine_at_work.map(solve_block, jobs))
         means = [job["mean"] for job in jobs]
@@ -100,6 +120,62 @@ class Workshop:
         if keep:
             cov = self._assembled(own, [job["cov"] for job in jobs], (len(mean), q, q))
         return mean, cov, sums
+
+    def renew(self, rows: bool, logits: Logits) -> Array:
+        """Make the pseudo-answers of a side anew, which is solved with them from then on; return the weights' sum a chunk."""
+        side = SIDES[0 if rows else 1]
+        given = self._given(side, logits)
+        jobs: list[dict[str, Any]] = []
+        fresh: list[str] = []
+        for chunks, old in self._dealt(side, self._sites):
+            new = self._chunk_files(side, len(chunks))
+            jobs.append(self._job(side, chunks) | given | {"old": old, "new": new})
+            fresh += new
+        weights = np.concatenate(self.blocks.engine_at_work.map(renew_block, jobs))
+        self._sites[side], self._offset = fresh, logits.offset
+        return weights
+
+    def expect(self, logits: Logits, step: int) -> Array:
+        """Return the expected log-likelihood of every `step`-th answer by row, summed a chunk."""
+        given = self._given("rows", logits) | {"step": step}
+        jobs = [self._job("rows", chunks) | given for chunks in self.blocks.deal("rows")]
+        return np.concatenate(self.blocks.engine_at_work.map(expect_block, jobs))
+
+    def leave(self, logits: Logits, unit: float) -> None:
+        """Let products be with what the probabilities leave of yes/no answers, times `unit`."""
+        jobs: list[dict[str, Any]] = []
+        for side in SIDES:
+            given = self._given(side, logits) | {"unit": unit}
+            self._rests[side] = []
+            for chunks in self.blocks.deal(side):
+                new = self._chunk_files(side, len(chunks))
+                jobs.append(self._job(side, chunks) | given | {"new": new})
+                self._rests[side] += new
+        self.blocks.engine_at_work.map(leave_block, jobs)
+
+    def _given(self, side: str, logits: Logits) -> dict[str, Any]:
+        """Return where the means and shares of logits are, those of `side` first."""
+        order = (0, 1) if side == "rows" else (1, 0)
+        shares = []
+        for k in order:
+            shares.append(str(self.folder / f"{self._name('share')}.npy"))
+            save(shares[-1], logits.shares[k])
+        means = [self._files(SIDES[k], logits.means[k]) for k in order]
+        return {"means": means, "shares": shares, "both": logits.both, "offset": logits.offset}
+
+    def _chunk_files(self, side: str, count: int) -> list[str]:
+        """Return names of files for so many chunks."""
+        return [str(self.folder / f"{self._name(side)}.npy") for _ in range(count)]
+
+    def _dealt(
+        self, side: str, files: dict[str, list[str]]
+    ) -> Iterator[tuple[list[tuple[int, int]], list[Any]]]:
+        """Yield the chunks of each block with their files, None where there are none."""
+        at = 0
+        for chunks in self.blocks.deal(side):
+            mine: list[Any] = files.get(side, [])[at : at + len(chunks)]
+            yield chunks, mine or [None] * len(chunks)
+            at += len(chunks)
 
     def _name(self, what: str) -> str:
         self._serial += 1
@@ -149,10 +225,11 @@ class Workshop:
         for name, array in given.items():
             save(paths[name], np.ascontiguousarray(array))
         jobs = []
-        for b, chunks in enumerate(self.blocks.deal(side)):
+        for b, (chunks, rests) in enumerate(self._dealt(side, self._rests)):
             product = str(self.folder / f"{stem}-{b}.npy")
             job = self._job(side, chunks) | paths
-            jobs.append(job | {"means": files, "seed": seed, "product": product})
+            job |= {"means": files, "seed": seed, "rests": rests}
+            jobs.append(job | {"product": product})
         self.blocks.engine_at_work.map(multiply_block, jobs)
         products = [job["product"] for job in jobs]
         found = stacked(tuple(products))
@@ -184,6 +261,7 @@ class Workshop:
         journal = {
             "key": self.key,
             "last": self._last,
+            "sites": self._sites,
             "records": self._records,
         }
         save_plain(self.folder / JOURNAL, journal)
@@ -191,7 +269,8 @@ class Workshop:
 
     def _tidy(self) -> None:
         """Delete the means of earlier sweeps."""
-        in_use = {Path(file).name for files in self._last.values() for file in files}
+        kept = (*self._last.values(), *self._sites.values())
+        in_use = {Path(file).name for files in kept for file in files}
         for path in self.folder.glob("m-*.npy"):
             if path.name not in in_use:
                 path.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.answers import range_of
 from entrywise.apply.leaderboard import Bought, Savings, Scores, judged, savings, scores, verdict
 from entrywise.exceptions import EntrywiseError
@@ -86,7 +87,12 @@ def _board(study: Study, record: Record, found: LowRank, level: float) -> dict[s
     target, prices = record.params.get("target"), study.prices
     bounds = record.params.get("bounds")
     bought = Bought.from_log(
-        shape, study.log(), study.labels.index, available=available, target=target
+        shape,
+        study.log(),
+        study.labels.index,
+        available=available,
+        target=target,
+        model=AnswerModel.of_plan(shape, record.params),
     )
     if target is not None:
         prices = prices.of_instrument(target)

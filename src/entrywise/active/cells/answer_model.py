@@ -17,6 +17,7 @@ from entrywise.results.kept_features import open_features
 from entrywise.types import Array
 
 LIKELIHOODS = ("gaussian", "binary", "auto")
+MODEL = ("likelihood", "bounds", "row_features", "col_features")  # what plans call its parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,11 @@ class AnswerModel:
             _coded(row_features, shape[0], "row"),
             _coded(col_features, shape[1], "column"),
         )
+
+    @classmethod
+    def of_plan(cls, shape: tuple[int, int], params: Mapping[str, Any]) -> AnswerModel:
+        """Return the model of a plan with these among its parameters."""
+        return cls.of(shape, **{name: params[name] for name in MODEL if name in params})
 
     def fit(self, seen: Observations, rank: int | None, **how: Any) -> LowRank:
         """Return the fit of what was answered."""

@@ -28,10 +28,10 @@ def left_out_residuals(
     rank: int | None,
     folds: int = FOLDS,
     rng: int = 0,
-    likelihood: str = "gaussian",
+    model: AnswerModel | None = None,
 ) -> Array:
     """Return what each answer is off from a fit without it, cells left out by fifths of every row, shape (t,)."""
-    model = AnswerModel(likelihood)
+    model = AnswerModel() if model is None else model
     fold = folds_within_rows(seen.rows, folds, np.random.default_rng(rng))
     residual = np.zeros(len(seen))
     for f in range(folds):

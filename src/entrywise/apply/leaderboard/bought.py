@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.exceptions import DataError
 from entrywise.observations import Observations
 from entrywise.queries import History
@@ -24,7 +25,7 @@ class Bought:
 
     ``available`` says which cells exist, shape (m, n), all when None: the score of a row is its mean over these.
     ``judges`` are what other instruments than the one that counts said of cells, by name; ``further`` how many cells
-    each of those that were paid was asked beyond a pilot.
+    each of those that were paid was asked beyond a pilot; ``model`` what answers are taken for, with the features of lines.
     ``len()`` counts what was bought, not what was known.
     """
 
@@ -39,6 +40,7 @@ class Bought:
     available: Mask | None = None
     judges: Mapping[str, Observations] = field(default_factory=dict)
     further: Mapping[str, int] = field(default_factory=dict)
+    model: AnswerModel = field(default_factory=AnswerModel)
 
     def __post_init__(self) -> None:
         if self.known is None:
@@ -75,6 +77,7 @@ class Bought:
             _mask(run.plan.params.get("available")),
             judges,
             further,
+            AnswerModel.of_plan(size, run.plan.params),
         )
 
     @classmethod
@@ -85,6 +88,7 @@ class Bought:
         index: Any,
         available: Any = None,
         target: str | None = None,
+        model: AnswerModel | None = None,
     ) -> Bought:
         """Return what the log of a study says was bought or known; ``index(row, col)`` turns its labels into numbers.
 
@@ -115,10 +119,11 @@ class Bought:
             _mask(available),
             judges,
             further,
+            model or AnswerModel(),
         )
 
     @classmethod
-    def from_table(cls, table: Observations) -> Bought:
+    def from_table(cls, table: Observations, model: AnswerModel | None = None) -> Bought:
         """Return a partly filled table as if each of its cells had been bought at price 1."""
         count = len(table)
         return cls(
@@ -129,6 +134,7 @@ class Bought:
             np.full(count, "table"),
             np.ones(count),
             np.ones(count),
+            model=model or AnswerModel(),
         )
 
     def __len__(self) -> int:

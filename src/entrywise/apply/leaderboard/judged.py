@@ -117,7 +117,7 @@ def judged(
         ``doubly robust``: cross-fitted predictions of all cells plus the mean error on the dear cells: unbiased
         whatever the fit, with a larger error as a rule.
     row_features, col_features : optional
-        As :func:`~entrywise.passive.low_rank` takes them.
+        As :func:`~entrywise.passive.low_rank` takes them; those of a purchase when left out.
 
     Examples
     --------
@@ -140,7 +140,10 @@ def judged(
     if groups is not None and len(groups) != bought.shape[1]:
         raise ParameterError(f"groups must name one for each of {bought.shape[1]} columns")
     judges = tuple(Judge.of(table) for table in tables.values())
-    options = {"row_features": row_features, "col_features": col_features}
+    options = {
+        "row_features": bought.model.row_features if row_features is None else row_features,
+        "col_features": bought.model.col_features if col_features is None else col_features,
+    }
     fit = fit_with_judges(seen, judges, **options)
     with_judges, residual = _scored(fit, bought, level, bounds, promise, estimate, rng)
     alone = with_judges

@@ -8,13 +8,14 @@ the errors to the predictions; the scores themselves are the fit's, whose errors
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from entrywise import fragments
+from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.designs import chances
 from entrywise.active.cells.left_out import left_out_residuals
 from entrywise.apply.leaderboard.bought import Bought
@@ -32,7 +33,6 @@ from entrywise.exceptions import ParameterError
 from entrywise.frames import make_frame, named_lines
 from entrywise.linalg.shrinkage import shrunk_variances
 from entrywise.observations import Observations
-from entrywise.passive.low_rank import low_rank
 from entrywise.queries import Prices
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices
@@ -43,6 +43,7 @@ PRICE_GROUPS = 10  # of equal size, within which residuals count as alike
 SURE = 1e-6  # weight of cells that were sure to be drawn: they speak only for groups that have no others
 FEW = 5  # cells on which a score rests too lightly to be called more than a guess
 BLOCK = 1 << 20  # cells completed at once
+HIDDEN_PARTS = 5  # of the rows, each hidden from a fit that foretells it by its features
 
 
 class Completed(Protocol):
@@ -153,6 +154,9 @@ def scores(
     fit : LowRank, optional
         A fit of what was bought; made here when None.
     bought : Bought
+        Its ``model`` says what answers are taken for and which features the lines have; fits without a fifth are made
+        alike. A row without cells is then as its features say, and its interval as wide as rows with cells are off when
+        they are hidden whole.
     level : float
         Of the intervals, and of the claims who is better.
     prices : Prices, optional
@@ -194,7 +198,7 @@ def scores(
         mean, how = found.mean, "raw means over common columns"
         deviation, freedom = _own_errors(values, population)
     else:
-        fit = low_rank(seen) if fit is None else fit
+        fit = bought.model.fit(seen, None) if fit is None else fit
         mean = completed_means(fit, seen, there, bounds)
         mean, deviation, freedom, how = _intervals(fit, bought, mean, prices, level, rng)
         found = unpaired(mean, deviation, freedom, rng)
@@ -307,9 +311,11 @@ def _intervals(
     deviation, freedom = np.zeros(len(mean)), np.full(len(mean), float(len(seen)))
     how = "every cell is known"
     if old.any():
+        model = replace(bought.model, likelihood="binary" if fit.is_binary else "gaussian")
         how = "errors on cells left out by fifths"
-        likelihood = "binary" if fit.is_binary else "gaussian"
-        residual = left_out_residuals(seen, fit.rank, rng=rng, likelihood=likelihood)
+        if _ignores(model, fit):
+            how += ", without the features of the fit"
+        residual = left_out_residuals(seen, fit.rank, rng=rng, model=model)
         fresh = np.unique(bought.cols[bought.arms == "new column"])
         if len(fresh):
             found = _by_strata(seen, residual, there, fresh)
@@ -323,16 +329,42 @@ def _intervals(
             how += ", weighted by the chances with which cells were drawn"
         deviation, freedom = np.where(whole, 0.0, found[0]), np.where(whole, freedom, found[1])
         empty = np.bincount(seen.rows, minlength=len(mean)) == 0
-        if (
-            empty.any() and not empty.all()
-        ):  # all that is known of such a row is how the others differ
-            deviation[empty] = np.std(mean[~empty], ddof=1) if np.sum(~empty) > 1 else np.inf
+        if empty.any() and not empty.all():
+            deviation[empty] = _unseen_deviation(model, seen, there, mean, fit.rank, rng)
     if new.any():
         mean, deviation, freedom = (np.array(x) for x in (mean, deviation, freedom))
         told = against_history(bought, new, price, level)
         mean[new], deviation[new], freedom[new] = told.mean, told.deviation, np.inf
         how = f"new rows: {told.how}"
     return mean, deviation, freedom, how
+
+
+def _ignores(model: AnswerModel, fit: LowRank) -> bool:
+    """Tell whether a fit had features that the model does not know."""
+    sides = ((model.row_features, fit.row_features), (model.col_features, fit.col_features))
+    return any(known is None and used is not None for known, used in sides)
+
+
+def _unseen_deviation(
+    model: AnswerModel, seen: Observations, there: Mask, mean: Array, rank: int, rng: int
+) -> float:
+    """Return how far the mean of a row may be off of which no cell is known.
+
+    Without features of rows all that is known of it is how the others differ. With them, the others are hidden a fifth
+    at a time and foretold by their features.
+    """
+    full = np.flatnonzero(np.bincount(seen.rows, minlength=len(mean)))
+    if len(full) < 2:
+        return float("inf")
+    if model.row_features is None or len(full) < 2 * HIDDEN_PARTS:
+        return float(np.std(mean[full], ddof=1))
+    off: list[Array] = []
+    for hidden in np.array_split(np.random.default_rng(rng).permutation(full), HIDDEN_PARTS):
+        out = np.isin(seen.rows, hidden)
+        fit = model.fit(seen.take(np.flatnonzero(~out)), rank)
+        guess = completed_means(fit, seen.take(np.zeros(0, np.int64)), there)
+        off.append((guess - mean)[hidden])
+    return float(np.sqrt(np.mean(np.concatenate(off) ** 2)))
 
 
 def _by_strata(
