@@ -6,7 +6,6 @@ import os
 import shutil
 import threading
 import time
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -149,9 +148,9 @@ def send(page, entries, folder):
 def settle(page, address):
     """Open a study, again until all that it shows is the latest: a telling rests for five times what the last one took."""
     for _ in range(300):
-        with suppress(sync_api.Error):  # the page loads itself again meanwhile
+        try:
             page.goto(address)
-        if not page.locator("h1").count():
+        except sync_api.Error:  # the page loads itself again meanwhile
             continue
         if not page.locator("#stale, #waiting").count():
             return

@@ -394,8 +394,8 @@ class Database:
         if high - low + 1 == len(numbers):  # a run of them, as most are
             return column.between(low, high)
         if not self.sqlite and len(numbers) <= SOME:
-            each = sa.literal([int(k) for k in numbers], sa.ARRAY(sa.BigInteger))
-            return column == sa.func.any(each)
+            sent = sa.literal([int(k) for k in numbers], sa.ARRAY(sa.BigInteger))
+            return column == sa.func.any(sent)
         text = ",".join(str(int(k)) for k in numbers)
         if self.sqlite:
             each = sa.func.json_each(f"[{text}]").table_valued("value")

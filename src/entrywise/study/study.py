@@ -391,7 +391,7 @@ class Study:
         return new
 
     def put_all(
-        self, tolds: list[tuple[Told, Workers, Blaming]], advance: Callable[[], Any]
+        self, tolds: Sequence[tuple[Told, Workers, Blaming]], advance: Callable[[], Any]
     ) -> list[int | TellError]:
         """Keep what several tell, in their order and in one transaction; return how much was new, or why it was refused.
 

@@ -5,7 +5,7 @@ Whatever was once handed out can be answered: after a lapse, after a change, aft
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,7 +116,7 @@ class Tells:
         return len(new), self.leases.open_question(record)
 
     def put_all(
-        self, record: Record, tolds: list[tuple[Told, Workers, Blaming]], name: Naming
+        self, record: Record, tolds: Sequence[tuple[Told, Workers, Blaming]], name: Naming
     ) -> tuple[list[int | TellError], Key | None]:
         """Keep what several tell, in their order and in one transaction where nobody is wrong.
 
@@ -552,12 +552,19 @@ class _Telling:
 def _joined(tellings: list[_Telling]) -> _Telling:
     """Return what several tell to one study as if one did."""
     first = tellings[0]
-    columns = [np.concatenate(c) for c in zip(*(t.told[:4] for t in tellings), strict=True)]
-    reasons, workers = {}, []
+    tolds = [telling.told for telling in tellings]
+    reasons: dict[int, str] = {}
+    workers: list[str | None] = []
     for telling in tellings:
         reasons |= {len(workers) + k: why for k, why in telling.told.reasons.items()}
         workers += telling.workers
-    told = Told(*columns, reasons)
+    told = Told(
+        batch=np.concatenate([t.batch for t in tolds]),
+        position=np.concatenate([t.position for t in tolds]),
+        value=np.concatenate([t.value for t in tolds]),
+        failed=np.concatenate([t.failed for t in tolds]),
+        reasons=reasons,
+    )
     return _Telling(first.database, first.record, told, workers, first.blame, first.name)
 
 
