@@ -17,6 +17,7 @@ class Claims:
     """Figures with their bars; a figure fails when it is more than two standard errors outside."""
 
     quick: bool = False
+    seed: int = SEED
     rows: list[tuple[object, ...]] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from _trust import SEED, Claims
+from _trust import Claims
 from entrywise.estimators import LowRankImputer, SoftImputer
 from entrywise.exceptions import NotIdentifiable
 from entrywise.observations import Observations
@@ -35,7 +35,7 @@ def truths(claims: Claims) -> None:
     for kind in LACKS:
         given, repeated, refused = [], [], []
         for k in range(claims.problems(60, 6)):
-            rng = np.random.default_rng([SEED, 8, LACKS.index(kind), k])
+            rng = np.random.default_rng([claims.seed, 8, LACKS.index(kind), k])
             A, noise = truth(kind, rng)
             known = rng.random(A.shape) < rng.uniform(0.25, 0.6)
             i, j = np.nonzero(known)
@@ -81,7 +81,7 @@ def imputers(claims: Claims) -> None:
     for name, make in (("LowRankImputer", LowRankImputer), ("SoftImputer", SoftImputer)):
         covered = {(where, level): [] for level in levels for where in ("fitted rows", "new rows")}
         for k in range(claims.problems(40, 5)):
-            rng = np.random.default_rng([SEED, 9, k])
+            rng = np.random.default_rng([claims.seed, 9, k])
             A = table(TABLES[k % len(TABLES)], rng)
             X = np.where(rng.random(A.shape) < rng.uniform(0.6, 0.9), A, np.nan)
             half = 2 * len(X) // 3

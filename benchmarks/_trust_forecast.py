@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from _trust import SEED, Claims
+from _trust import Claims
 from entrywise.active import noisy_cur
 from entrywise.active.two_cost.forecast import forecast_noisy_cur
 from entrywise.observations import Observations
@@ -53,7 +53,7 @@ def forecasts(claims: Claims) -> None:
     for kind in KINDS:
         hit, below, kept = [], [], []
         for k in range(claims.problems(8, 1)):
-            rng = np.random.default_rng([SEED, 15, KINDS.index(kind), k])
+            rng = np.random.default_rng([claims.seed, 15, KINDS.index(kind), k])
             A = board(kind, rng)
             if A is None:
                 print("ENTRYWISE_DATA names no folder with kiba/: left out")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from _trust import SEED, Claims
+from _trust import Claims
 from entrywise.active import adaptive_nystrom, literal_adaptive_nystrom
 from entrywise.exceptions import NotPSD
 from entrywise.oracles import MatrixOracle
@@ -52,7 +52,7 @@ def exact(claims: Claims) -> None:
     """Exact answers: no certificate may lie below the true error, and it should not be far above."""
     wrong, loose, refused, false_alarm = [], [], 0, 0
     for k in range(claims.problems(1100, 40)):
-        rng = np.random.default_rng([SEED, 4, k])
+        rng = np.random.default_rng([claims.seed, 4, k])
         A = matrix(FAMILIES[k % len(FAMILIES)], rng)
         A = 0.5 * (A + A.T)
         n = len(A)
@@ -82,7 +82,7 @@ def noisy(claims: Claims) -> None:
     for name in ("greedy", "given order", "random"):
         wrong, loose = [], []
         for k in range(runs):
-            rng = np.random.default_rng([SEED, 5, k])
+            rng = np.random.default_rng([claims.seed, 5, k])
             A = matrix(("low rank", "kernel")[k % 2], rng)
             noise = np.diag(A).max() * 10 ** -rng.uniform(1.5, 6)
             E = np.triu(rng.normal(0, noise, A.shape))
@@ -102,7 +102,7 @@ def indefinite(claims: Claims) -> None:
     """No PSD matrix: either the certificate says that it holds nothing, or 20 more entries find it out."""
     told, share = [], []
     for k in range(claims.problems(300, 20)):
-        rng = np.random.default_rng([SEED, 6, k])
+        rng = np.random.default_rng([claims.seed, 6, k])
         A = matrix("slightly indefinite", rng)
         if k % 2:  # damage where the columns did not look
             i, j = rng.integers(0, len(A), (2, len(A) ** 2 // 10))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from _trust import SEED, Claims
+from _trust import Claims
 from entrywise.active import median_elimination, sequential_halving, successive_elimination, ucb_e
 from entrywise.apply.pairs import best_pair, regret
 from entrywise.gallery import pair_losses, random_low_rank
@@ -18,7 +18,7 @@ def pairs(claims: Claims) -> None:
     """Statements at 95 %, counted where they are made; halving makes none, and its regret is told beside them."""
     near, loss, between, silent = [], [], [], []
     for k in range(claims.problems(120, 8)):
-        rng = np.random.default_rng([SEED, 11, k])
+        rng = np.random.default_rng([claims.seed, 11, k])
         n = int(rng.integers(5, 9))
         L = losses(k, n, rng)
         budget = int(10 ** rng.uniform(3.5, 4.5))
@@ -53,7 +53,7 @@ def proofs(claims: Claims) -> None:
     """Successive elimination says that a pair is the best only where one is left: it gets the money for that."""
     said, wrong = [], []
     for k in range(claims.problems(200, 10)):
-        rng = np.random.default_rng([SEED, 13, k])
+        rng = np.random.default_rng([claims.seed, 13, k])
         L = losses(k, int(rng.integers(4, 7)), rng)
         found = race(successive_elimination, L, k, budget=1_000_000, delta=DELTA)
         said.append(bool(found.certificates))
@@ -79,7 +79,7 @@ def rows(claims: Claims) -> None:
     """UCB-E names a row and gives intervals for cells, which nothing has tested: it says so."""
     right, covered, told = [], [], []
     for k in range(claims.problems(60, 4)):
-        rng = np.random.default_rng([SEED, 12, k])
+        rng = np.random.default_rng([claims.seed, 12, k])
         m, n = int(rng.integers(10, 25)), int(rng.integers(40, 90))
         A = random_low_rank(m, n, 2, int(rng.integers(2**31))) + 0.3 * rng.standard_normal((m, n))
         oracle = Noting(A)

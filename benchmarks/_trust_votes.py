@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from _shared import show
-from _trust import SEED, Claims
+from _trust import Claims
 from entrywise.apply.crowd import consensus, majority_vote, next_labels
 from entrywise.apply.ranking import next_pairs, rank
 from entrywise.exceptions import NotIdentifiable
@@ -43,7 +43,7 @@ def ranks(claims: Claims) -> None:
         for spread in (1.0, 2.0, 4.0):
             covered, along, size = [], [], []
             for k in range(problems):
-                rng = np.random.default_rng([SEED, n, t, int(spread), k])
+                rng = np.random.default_rng([claims.seed, n, t, int(spread), k])
                 won, lost, s = games(rng, n, t, spread)
                 found = rank(won, lost)
                 true = s[found.items] - s[found.items].mean()
@@ -87,9 +87,9 @@ def pairs_next(claims: Claims) -> None:
         for spread in (1.0, 2.0, 4.0):
             taus = {True: [], False: []}
             for k in range(seeds):
-                s = np.random.default_rng([SEED, n, int(spread), k]).normal(0, spread, n)
+                s = np.random.default_rng([claims.seed, n, int(spread), k]).normal(0, spread, n)
                 for choose, kept in taus.items():
-                    kept.append(tau_curve([SEED, k], s, steps, choose))
+                    kept.append(tau_curve([claims.seed, k], s, steps, choose))
             fewer, error = times_fewer(np.array(taus[False]), np.array(taus[True]))
             last = (np.mean(taus[c], axis=0)[-1] for c in (False, True))
             rows.append((n, spread, steps * n, *last, fewer))
@@ -185,7 +185,7 @@ def with_gold(claims, columns, truth, items, wrong):
     """Confidence, whether it was right, which item and draw, and whether the error rate was covered, over draws of gold."""
     said, was, places, draws, rate = [], [], [], [], []
     for k in range(claims.problems(20, 4)):
-        rng = np.random.default_rng([SEED, len(items), k])
+        rng = np.random.default_rng([claims.seed, len(items), k])
         chosen = rng.choice(items, min(GOLD, len(items) // 2), replace=False).tolist()
         found = consensus(*columns, gold={x: truth[x] for x in chosen})
         c, r, at = said_and_right(found, truth)
@@ -245,7 +245,7 @@ def made_crowds(claims: Claims) -> None:
         kept = {"without gold": [], "with gold": []}
         rate, skills = [], []
         for k in range(claims.problems(40, 4)):
-            rng = np.random.default_rng([SEED, 14, CROWDS.index(kind), k])
+            rng = np.random.default_rng([claims.seed, 14, CROWDS.index(kind), k])
             *columns, truth = made_crowd(kind, rng)
             found = consensus(*columns)
             sure, right, items = said_and_right(found, truth)
@@ -301,7 +301,7 @@ def labels_next(claims: Claims) -> None:
         curves = {True: [], False: []}
         for k in range(replays):
             for choose, kept in curves.items():
-                kept.append(accuracy_curve(data, np.random.default_rng([SEED, k]), choose))
+                kept.append(accuracy_curve(data, np.random.default_rng([claims.seed, k]), choose))
         uniform, chosen = (100 * np.mean(curves[c], axis=0) for c in (False, True))
         rise = uniform[11] - uniform[5]  # from 30 to 60 % of the labels, in steps of 5 %
         share = np.arange(1, len(uniform) + 1) * 0.05

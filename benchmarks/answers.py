@@ -150,8 +150,10 @@ def binary(bars, seeds, python, case=""):
                     against.append((name, share, own / theirs[0], fast, theirs[1]))
                 found.append((own, best, plain.rank, logit.rank, fast / slow))
             means = np.mean(found, axis=0)
-            gain = float(np.mean([own / best - 1 for own, best, *_ in found]))
-            rows.append((name, share, *map(float, means), f"{100 * gain:+.1f} %"))
+            gains = np.array([own / best - 1 for own, best, *_ in found])
+            gain, error = float(gains.mean()), float(gains.std(ddof=1) / len(gains) ** 0.5)
+            told = f"{100 * gain:+.2f} % (s.e. {100 * error:.2f})"
+            rows.append((name, share, *map(float, means), told))
             print(*rows[-1], flush=True)
             bars.at_most(
                 f"log-loss, {name} {share:.0%}: change from the clipped Gaussian", gain, 0.005
@@ -591,10 +593,9 @@ def main():
     options = parser.parse_args()
     bars = Bars()
     seeds = range(options.first, options.first + (2 if options.quick else 10))
-    few = seeds[:3]
     chosen = options.only.split(",")
     if "binary" in chosen:
-        binary(bars, few, options.irt, options.case)
+        binary(bars, seeds, options.irt, options.case)
     if "features" in chosen:
         features(bars, seeds, options.cmfrec, options.case)
     if "bounds" in chosen:
