@@ -7,6 +7,7 @@ import pytest
 
 import entrywise as ew
 from entrywise.active import most_informative, top_two
+from entrywise.active.cells import purchase
 from entrywise.active.cells.calibration import row_means
 from entrywise.active.cells.purchase import Purchase
 from entrywise.apply.leaderboard import Bought, scores
@@ -363,3 +364,20 @@ def test_balanced_buying_is_balanced_inside_a_batch():
     for line, size in zip(bought, A.shape, strict=True):
         counts = np.bincount(line, minlength=size)
         assert counts.max() - counts.min() <= 2  # the first cells are drawn to connect the table
+
+
+@pytest.mark.parametrize("most", [None, 0, 7])
+def test_the_queue_of_a_draw_is_cut_without_losing_its_head(monkeypatch, most):
+    monkeypatch.setattr(purchase, "BLOCK", 10)
+    rng = np.random.default_rng(3)
+    cells, times = np.arange(300), rng.random(300)
+    weights, prices = rng.random(300), rng.lognormal(0.0, 2.0, 300)
+    queue = purchase._Queue(20.0, most)
+    for part in np.array_split(np.arange(300), 20):
+        queue.add(cells[part], times[part], weights[part], prices[part])
+    order = np.argsort(times)
+    paid = int(np.sum(np.cumsum(prices[order]) <= 20.0))
+    count = (paid if most is None else min(paid, most)) + 1
+    found = queue.first()
+    for mine, all_ in zip(found, (cells, times, weights), strict=True):
+        np.testing.assert_array_equal(mine, all_[order[:count]])

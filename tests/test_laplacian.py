@@ -233,3 +233,23 @@ def test_stationary_of_several_components_has_mean_one_in_each():
         5, np.array([0, 2]), np.array([1, 3]), np.array([1.0, 3.0]), np.array([1.0, 1.0])
     )
     np.testing.assert_allclose(np.exp(found.log_pi), [1.0, 1.0, 0.5, 1.5, 1.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("decades", [0.1, 12.0])
+def test_the_same_graph_with_other_weights_solves_as_a_new_one(family, decades):
+    """A factor that was made for other weights serves, or is given back; components stay apart."""
+    rng = np.random.default_rng(5)
+    n, i, j = graph(family, 3000, rng)
+    i, j, n = np.r_[i, n + i], np.r_[j, n + j], 2 * n + 3  # two components and three lone nodes
+    first = Laplacian(n, i, j, rng.random(len(i)) + 0.5)
+    b = first.center(rng.standard_normal(n))
+    first.solve(b, method="cholesky")
+    weights = 10.0 ** (decades * rng.random(len(i)))
+    again = first.reweighted(weights)
+    found = again.solve(b, 1e-10)
+    fresh = Laplacian(n, i, j, weights).solve(b, 1e-10)
+    assert again.components[0] == 5
+    assert again.reached <= 1e-10
+    gap = found - fresh
+    assert gap @ (again @ gap) <= 1e-12 * (fresh @ (again @ fresh))

@@ -454,3 +454,17 @@ def test_the_manifest_is_plain(folder):
     assert manifest["format"] == 1
     assert manifest["chunks"]["rows"][0] == 0
     assert len(manifest["chunks"]["rows"]) == 17
+
+
+def test_few_different_values_are_counted_over_pieces_and_many_are_not(monkeypatch):
+    monkeypatch.setattr(writing, "LOOKED_AT_ONCE", 7)
+    stars = np.tile(np.arange(1.0, 6.0), 20)
+    sums = writing._Sums()
+    for part in np.array_split(stars, 3):
+        sums.add(part)
+    assert sums.distinct == dict.fromkeys((1.0, 2.0, 3.0, 4.0, 5.0), 20)
+    sums.add(np.random.default_rng(0).standard_normal(1000))
+    assert sums.distinct is None
+    sums.add(stars)
+    assert sums.distinct is None
+    assert sums.count == 1200

@@ -31,7 +31,7 @@ from entrywise.types import Array, Indices
 
 ENTRY = np.dtype([("line", np.int32), ("other", np.int32), ("value", np.float64)])
 READ_AT_ONCE = 2_000_000  # entries of a piece
-SORTED_AT_ONCE = 8_000_000  # entries of a bucket: 128 MB, and four times that while it is sorted
+SORTED_AT_ONCE = 3_000_000  # entries of a bucket: 48 MB, and five times that while it is sorted
 LOOKED_AT_ONCE = 100_000  # values among which the different ones are counted
 CHUNK = 1_000_000  # entries of a chunk; at least
 FEWEST_CHUNKS = 16
