@@ -16,7 +16,12 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.load_profile("ci")
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw fewer examples in daily work."""
+    settings.load_profile("quick" if config.option.markexpr == "not slow" else "ci")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -236,6 +236,7 @@ def described(m, n, seed):
     return A, F
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [most_informative, row_scores])
 def test_rows_that_cannot_be_bought_follow_from_their_features(plan):
     A, F = described(40, 15, 1)

@@ -500,6 +500,7 @@ def test_transposing_and_scaling_carry_the_posterior_along(corrected):
     np.testing.assert_array_equal(column.col_counts, [2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [2, 5, 16, 60, 171, 250])
 @pytest.mark.parametrize("method", ["iterative-svd", "optspace", "soft-impute"])
 def test_an_interval_that_is_reported_is_there(known, method):
@@ -536,6 +537,7 @@ def test_extreme_values_are_completed_as_ordinary_ones(method, power):
     assert extreme.report["unit"] == pytest.approx(4.0**power * A.max(), rel=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["soft-impute", "alternating-least-squares"])
 @pytest.mark.parametrize("power", [-50, -10, 10, 50])
 def test_a_method_does_not_depend_on_the_unit_of_the_values(method, power):

@@ -61,6 +61,7 @@ def test_a_changed_file_is_refused(tmp_path, monkeypatch):
         datasets.movielens_100k()
 
 
+@pytest.mark.slow
 def test_the_publishers_archive_is_fetched_and_checked(tmp_path, monkeypatch):
     import hashlib
 

@@ -135,6 +135,7 @@ def test_estimators_give_frames_where_they_are_asked_to(estimator, backend):
     np.testing.assert_allclose(np.asarray(shown), plain)
 
 
+@pytest.mark.slow
 def test_random_state_is_an_int_a_state_a_generator_or_nothing():
     X = np.random.default_rng(0).standard_normal((30, 4))
     X[X > 1.2] = np.nan

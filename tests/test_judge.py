@@ -93,6 +93,7 @@ def test_entries_of_the_fit_by_cells_and_by_whole_rows_agree():
     np.testing.assert_allclose(fit.entries(i, j), whole[i, j], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_judge_helps_covers_and_is_independent_of_its_unit():
     ratios, covered = [], []
     for seed in range(6):
@@ -419,6 +420,7 @@ def test_buying_with_a_judge_has_a_smaller_error():
     assert np.exp(np.mean(np.log(ratios))) < 0.85
 
 
+@pytest.mark.slow
 def test_two_judges_of_which_one_is_good():
     A, rng = board(1, m=30, n=120)
     plan = row_scores(
@@ -436,6 +438,7 @@ def test_two_judges_of_which_one_is_good():
     assert oracle.asked["good"] > 2 * oracle.asked["bad"]
 
 
+@pytest.mark.slow
 def test_what_judges_said_before_is_free_and_history_needs_no_pilot():
     A, rng = board(2, m=30, n=60)
     X = soft(A, rng)
@@ -475,6 +478,7 @@ def test_the_plan_with_judges_keeps_the_laws(law):
     law(plan, lambda seed: Instruments(human=A, judge=X))
 
 
+@pytest.mark.slow
 def test_failed_answers_and_lines_left_out():
     A, rng = board(5, m=12, n=30)
     X = soft(A, rng)

@@ -74,6 +74,7 @@ def test_the_diagonal_is_left_alone(blobs):
     np.testing.assert_array_equal(K, before)
 
 
+@pytest.mark.slow
 def test_tsne_keeps_clusters_from_a_part_of_the_kernel(blobs):
     _, labels, oracle, found = blobs
     full = neighbour_accuracy(kernel_tsne(oracle.block(np.arange(90), np.arange(90))), labels)

@@ -83,6 +83,7 @@ def test_solve_and_potentials_agree_with_dense_least_squares(case):
     np.testing.assert_allclose(L @ np.eye(L.n), dense(L), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [1.0, 1e8])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_iterations_stay_below_sixty(family, spread):

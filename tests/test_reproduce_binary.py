@@ -14,6 +14,7 @@ from entrywise.reproduce.figures import Drawing
 SLOW = pytest.param("comparison", marks=pytest.mark.slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["noise", "graphs", "sizes", "biclusters", SLOW])
 def test_quick_figure(name, tmp_path):
     claims = FIGURES[name](Drawing(tmp_path, say=lambda words: None))
@@ -31,6 +32,7 @@ def test_quick_figure(name, tmp_path):
         assert len(list(csv.reader(file))) > 2
 
 
+@pytest.mark.slow
 def test_votes(tmp_path, data_folder, monkeypatch):
     monkeypatch.setenv("ENTRYWISE_DATA", str(data_folder))
     claims = FIGURES["votes"](Drawing(tmp_path, say=lambda words: None))

@@ -152,6 +152,7 @@ def test_what_cannot_be_written_is_refused_and_what_was_there_stays(tmp_path):
 # fitting
 
 
+@pytest.mark.slow
 def test_the_result_is_the_same_in_any_number_of_blocks(folder):
     whole = ew.complete(Blocks(folder, blocks=1))
     assert whole.rank == 2
@@ -161,6 +162,7 @@ def test_the_result_is_the_same_in_any_number_of_blocks(folder):
         assert_same(whole, ew.complete(Blocks(folder), engine=pool))
 
 
+@pytest.mark.slow
 def test_processes_come_to_the_same_result(folder):
     from multiprocessing import get_context
 
@@ -280,6 +282,7 @@ def test_votes_of_one_value_are_refused_on_blocks(tmp_path):
         low_rank_of_blocks(blocks, likelihood="binary")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("death", [1, 9])
 def test_a_fit_goes_on_after_its_driver_died(folder, death, monkeypatch):
     whole = ew.complete(Blocks(folder))
@@ -373,6 +376,7 @@ def test_what_blocks_cannot_do_is_refused(folder):
     assert isinstance(engine_of(None), Threads)
 
 
+@pytest.mark.slow
 def test_a_folder_is_completed_from_the_shell(folder, tmp_path):
     from entrywise.cli.app import app
 

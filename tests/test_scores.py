@@ -258,6 +258,7 @@ def test_what_is_known_whole_has_no_error():
     assert told.tier[told.order[0]] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gaps", [False, True])
 def test_columns_may_be_a_sample_of_others(gaps):
     rng = np.random.default_rng(11)
@@ -421,6 +422,7 @@ def test_new_rows_are_scored_against_history_with_replayed_intervals():
     assert "known beforehand" in savings(told, bought).reason
 
 
+@pytest.mark.slow
 def test_new_columns_are_spread_and_their_intervals_hold_though_they_differ():
     covered = []
     for seed in range(12):
@@ -473,6 +475,7 @@ def test_the_replay_treats_every_row_as_new_once():
 # rehearsal and savings
 
 
+@pytest.mark.slow
 def test_a_rehearsal_foretells_other_rows():
     A = noisy(60, 60, noise=0.5)
     told = rehearse(Observations.from_dense(A[:30]), (0.15, 0.3), repeats=4)
@@ -557,6 +560,7 @@ def test_equal_rows_seldom_have_a_winner_and_clear_ones_soon():
     assert named_winner(np.full((2, 3), np.nan), 0.95, 60.0) is None
 
 
+@pytest.mark.slow
 def test_top_two_stops_when_a_winner_is_clear():
     rng = np.random.default_rng(1)
     A = rng.standard_normal((8, 100)) + 1.5 * (np.arange(8) == 5)[:, None]

@@ -186,6 +186,7 @@ def test_a_first_call_loads_no_compiler():
     assert done.stdout.strip() == "False", done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [["complete", "table.csv"], ["complete", "table.csv", "--method", "rank-one"]]
 )

@@ -345,6 +345,7 @@ def test_parameters_are_written_as_forecast_takes_them(sh):
     assert [q.index for q in x.ask()] == [q.index for q in y.ask()]
 
 
+@pytest.mark.slow
 def test_results_with_a_posterior_print_intervals(sh, tmp_path):
     rng = np.random.default_rng(0)
     truth = np.outer(rng.normal(2, 1, 20), rng.normal(2, 1, 15))

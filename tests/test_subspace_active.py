@@ -102,6 +102,7 @@ def test_decomposition_is_exact_with_at_most_d_terms(d, seed, spread):
     assert np.abs(total - W).max() <= 1e-9
 
 
+@pytest.mark.slow
 def test_literal_mbeg_learns_and_carries_theorem_7():
     law = bounds.coins_law(5, 1, 1 / 16, np.random.default_rng(3))
     m = 3 * bounds.mbeg_minimum(5, 2)
@@ -146,6 +147,7 @@ def test_mbeg_looks_at_no_more_than_r_attributes_a_sample():
 # ---------------------------------------------------------------- the default
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "bar"), [("few", 0.2), ("power", 0.6), ("flat", 1.2)])
 def test_chosen_attributes_beat_uniform_ones(kind, bar):
     ratios = []

@@ -277,7 +277,11 @@ def report(
     for line in (*given.words, *told.words):
         say(line)
     if plot is not None:
-        _draw(plot, told.board, list(told.names))
+        from entrywise.plot import save, scores
+
+        board = told.board
+        axes = scores(board.mean, board.low, board.high, names=list(told.names), tier=board.tier)
+        save(plot, axes)
         say(f"picture: {plot.resolve()}")
 
 
@@ -310,6 +314,7 @@ def rehearse(
     """
     from entrywise.apply.leaderboard import rehearse as play_through
     from entrywise.cli._study_prices import quotes
+    from entrywise.queries import Prices
     from entrywise.tables import read_entries
 
     how: dict[str, Any] = {"layout": layout, "labels": labels, "header": header}
@@ -319,7 +324,7 @@ def rehearse(
         past,
         _shares(budgets),
         goals=("scores", "order") if goal == "both" else (goal,),
-        prices=None if price is None else _quoted(quotes([price], None, None, None, *names)),
+        prices=None if price is None else Prices(**quotes([price], None, None, None, *names) or {}),
         level=level,
         likelihood=likelihood,
         bounds=bounds_of(bounds),
@@ -604,18 +609,3 @@ def _shares(text: str) -> tuple[float, ...]:
             raise ParameterError(f"budgets must be shares such as 5%,10%, got {word!r}")
         found.append(share / 100 if percent else share)
     return tuple(found)
-
-
-def _quoted(quotes: dict[str, Any] | None) -> Any:
-    """Return the prices of every cell."""
-    from entrywise.queries import Prices
-
-    return Prices(**(quotes or {}))
-
-
-def _draw(path: Path, board: Any, names: list[str]) -> None:
-    """Draw the scores with their intervals, tiers in colour."""
-    from entrywise import plot
-
-    axes = plot.scores(board.mean, board.low, board.high, names=names, tier=board.tier)
-    plot.save(path, axes.figure)
