@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from entrywise.cli._shared import shown
 from entrywise.exceptions import DataError
 from entrywise.tables import Table, is_gap, read_entries, read_features, read_labels, read_table
 
@@ -98,13 +99,13 @@ def answers_of(path: str, study: str, worker: str | None) -> Answers:
     names, table = lines_of(path)
     if "value" not in names:
         raise DataError(
-            f"{path} line 1: there must be a column 'value', got {', '.join(names)}; "
+            f"{path} line 1: there must be a column 'value', got {shown(', '.join(names))}; "
             "fill in the file that study ask wrote"
         )
     by_id, by_entry = "id" in names, "row" in names and "col" in names
     if not by_id and not by_entry:
         raise DataError(
-            f"{path} line 1: there must be a column 'id', or 'row' and 'col', got {', '.join(names)}; "
+            f"{path} line 1: there must be a column 'id', or 'row' and 'col', got {shown(', '.join(names))}; "
             "fill in the file that study ask wrote"
         )
     items: list[tuple[Any, ...]] = []
@@ -179,7 +180,7 @@ def _classed(path: str, classes: Sequence[str]) -> Any:
     if roles is None:
         raise DataError(
             f"{path} line 1: there must be columns row, col and value, or item, worker and label, "
-            f"got {', '.join(names)}"
+            f"got {shown(', '.join(names))}"
         )
     told = [(at, [c[role] for role in roles]) for at, c in lines if c.get("what", "") in STANDS]
     place = {name: float(k) for k, name in enumerate(classes)}

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from entrywise.cli._shared import shown
 from entrywise.exceptions import DataError, ParameterError, TellError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def completed(
     columns, table = lines_of(path)
     if "row" not in columns or "col" not in columns:
         raise DataError(
-            f"{path} line 1: there must be columns 'row' and 'col', got {', '.join(columns)}"
+            f"{path} line 1: there must be columns 'row' and 'col', got {shown(', '.join(columns))}"
         )
     wanted = []
     for line, fields in table:

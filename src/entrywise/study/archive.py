@@ -250,7 +250,7 @@ def _value(text: str, kind: type, optional: bool, where: str) -> Any:
     value = float(text)
     if not math.isfinite(value):
         raise DataError(f"{where} must be finite, got {text}")
-    return value
+    return value + 0.0  # databases know no -0
 
 
 def _checked_study(given: Mapping[str, Any]) -> dict[str, Any]:

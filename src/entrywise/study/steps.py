@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise import __version__
-from entrywise.exceptions import EntrywiseError, ReplayDiverged
+from entrywise.exceptions import EntrywiseError, ReplayDiverged, StoreError
 from entrywise.queries import REPEATS, Batch, History, Plan, Prices, Situation
 from entrywise.results import Result
 from entrywise.run import Memory, Run, Stock, diverged, fill_memory, new_questions
@@ -59,8 +59,14 @@ class Steps:
         self._vain: set[Any] = set()  # (filter, state) of steps that had nothing to ask
 
     def plan(self, record: Record) -> Plan:
-        """Return the plan of the study's epoch."""
-        return make(record, self.maker)
+        """Return the plan of the study's epoch; it must be about as many lines as the study has."""
+        plan = make(record, self.maker)
+        if plan.shape is not None and plan.shape != (record.n_rows, record.n_cols):
+            raise StoreError(
+                f"the plan of study {record.name!r} is about {plan.shape} rows and columns, the study about "
+                f"{(record.n_rows, record.n_cols)}; restore a backup, or import it from a whole export"
+            )
+        return plan
 
     def next(
         self, record: Record, wanted: Filter = ANY, limit: int | None = None
@@ -407,10 +413,10 @@ class Steps:
         ended = record.state in ("finished", "exhausted")
         if not ended:
             known = past.read(self.store.database, record)
-            return _said(plan.conclude, self._situation(record, known), record.next_step)
+            return _said(plan, plan.conclude, self._situation(record, known), record.next_step)
         row = self.store.steps(record.id, record.next_step - 1)[0]
         known = past.read(self.store.database, record, row.step)
-        return _said(plan.step, self._situation(record, known, row), row.step)
+        return _said(plan, plan.step, self._situation(record, known, row), row.step)
 
     def _verify_stream(self, record: Record) -> int:
         plan = self.plan(record)
@@ -431,11 +437,14 @@ _ADVICE = (
 )
 
 
-def _said(call: Callable[[Situation], Any], situation: Situation, step: int) -> Result:
+def _said(plan: Plan, call: Callable[[Situation], Any], situation: Situation, step: int) -> Result:
     try:
-        found: Result = call(situation)
+        found = call(situation)
     except Exception as error:
         raise Refused(step, error) from error
+    if not isinstance(found, Result):
+        words = diverged(plan, step, found, None).replace(*_ADVICE)
+        raise Refused(step, ReplayDiverged(words))
     return found
 
 
