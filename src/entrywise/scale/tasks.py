@@ -68,9 +68,13 @@ def _designs(files: tuple[str, ...]) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=4)
 def _side(folder: str, side: str) -> tuple[Any, Any, Any]:
-    """Return pointer, other and values of a side, mapped; copied on writing, which nobody does."""
-    parts = (f"{folder}/{side}.{part}.npy" for part in ("pointer", "other", "values"))
-    found = [np.load(part, mmap_mode="c", allow_pickle=False) for part in parts]
+    """Return pointer, other and values of a side, mapped: shared, so that they count as files and not as memory.
+
+    Nobody writes into them. Where the files may not be written the mapping is private, and counts as memory that it could use.
+    """
+    parts = [f"{folder}/{side}.{part}.npy" for part in ("pointer", "other", "values")]
+    mode: Any = "r+" if all(os.access(part, os.W_OK) for part in parts) else "c"
+    found = [np.load(part, mmap_mode=mode, allow_pickle=False) for part in parts]
     return found[0], found[1], found[2]
 
 
