@@ -58,7 +58,8 @@ def _shown(request: Request, template: str, role: str, name: str | None, **what:
         return _page("enter.html", 401, message=SORRY)
     session, person = found
     if not person.may(role, name):
-        return _page("sorry.html", 403, message=f"This needs the role {role}.", csrf=session.csrf)
+        words = f"This needs the role {role}."
+        return _page("sorry.html", 403, message=words, csrf=session.csrf, person=person.name)
     roles = [r for r in ROLES if person.may(r, name)]
     return _page(template, csrf=session.csrf, person=person.name, roles=roles, study=name, **what)
 
@@ -175,7 +176,9 @@ def _missing(request: Request, name: str, role: str) -> Response | None:
     try:
         store.record(name)
     except StoreError:
-        return _page("sorry.html", 404, message="There is no such study.", csrf=found[0].csrf)
+        session, person = found
+        words = "There is no such study."
+        return _page("sorry.html", 404, message=words, csrf=session.csrf, person=person.name)
     return None
 
 
