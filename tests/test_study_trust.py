@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 import study_plans
-from databases import fill
+from databases import fill, small_board
 from entrywise.exceptions import DataError, EntrywiseError, ParameterError, StoreError
 from entrywise.gallery import random_psd
 from entrywise.observations import Observations
@@ -473,3 +473,26 @@ def test_an_answer_may_come_while_a_correction_asks_its_question_again(desk, mon
     assert study.finished or not study.ask()
     assert study.result().entry(1, 0) == 4.0
     assert study.result().cost == 2.0
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "said", "words"),
+    [
+        ("epochs", "params", None, r"is about \(3, 9\) rows and columns, the study about \(3, 5\)"),
+        ("studies", "state", "finished", "where the log has it ended"),
+    ],
+)
+def test_a_study_that_contradicts_itself_is_refused_in_one_sentence(
+    lab, table, column, said, words
+):
+    """Labels or a result that are not there would else be a traceback."""
+    study = small_board(lab)
+    fill(study, np.ones((3, 5)), limit=4)
+    if said is None:
+        params = study.store.record("s").params
+        said = json.dumps({**params, "shape": [3, 9]})
+    with sqlite3.connect(lab) as file:
+        file.execute(f"update {table} set {column} = ?", (said,))
+    file.close()
+    with pytest.raises(EntrywiseError, match=words):
+        Study.open(lab, "s").result()
