@@ -16,7 +16,17 @@ def test_store(law, desk):
     law(desk)
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS if m.room == "active"], ids=lambda m: m.name)
+LONG = ("lil-ucb", "literal-bandit-subspace")  # thousands of questions
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(m, marks=[pytest.mark.slow] if m.name in LONG else [], id=m.name)
+        for m in METHODS
+        if m.room == "active"
+    ],
+)
 def test_every_active_method_can_be_kept_in_a_study(method, tmp_path):
     params = dict(method.example)
     own = {
