@@ -91,7 +91,7 @@ def long_columns(
     if len(columns) == 3 and all(column.kind == "text" for column in columns):
         raise DataError(
             "looks like one entry a line whose values are words; write them as numbers (no 0, yes 1), "
-            "or take entrywise crowd for labels that people gave"
+            "or take entrywise crowd for labels that people gave, entrywise rank for who beat whom"
         )
     if columns[0].kind == columns[1].kind == "text" and _is_key(columns[0]):
         raise DataError(

@@ -130,7 +130,7 @@ def is_blocks(data: Any) -> TypeGuard[BlockEntries]:
     return hasattr(type(data), "workshop")
 
 
-class Logits(NamedTuple):
+class BlockLogits(NamedTuple):
     """What the logits of yes/no answers follow from: means of both sides, and the parts of their variances."""
 
     means: tuple[Array, Array]
@@ -152,15 +152,15 @@ class BlockWork(Protocol):
         """Return means, covariances (when kept) and sums, one row a chunk, of a side with the other fixed."""
         ...
 
-    def renew(self, rows: bool, logits: Logits) -> Array:
+    def renew(self, rows: bool, logits: BlockLogits) -> Array:
         """Make the pseudo-answers of a side anew, which is solved with them from then on; return the weights' sum a chunk."""
         ...
 
-    def expect(self, logits: Logits, step: int) -> Array:
+    def expect(self, logits: BlockLogits, step: int) -> Array:
         """Return the expected log-likelihood of every `step`-th answer by row, summed a chunk."""
         ...
 
-    def leave(self, logits: Logits, unit: float) -> None:
+    def leave(self, logits: BlockLogits, unit: float) -> None:
         """Let products be with what the probabilities leave of yes/no answers, times `unit`."""
         ...
 
@@ -340,11 +340,11 @@ class BlockBinary(BlockBayes, BinaryBayes):
         found.sleep()
         return found
 
-    def _logits(self) -> Logits:
+    def _logits(self) -> BlockLogits:
         rows, cols = self.rows, self.cols
         u, v = design(rows.mean[:, :-1]), design(cols.mean[:, :-1])
         own, other, both = variance_shares(u, v, rows.average, cols.average)
-        return Logits((rows.mean, cols.mean), (own, other), both, self.offset)
+        return BlockLogits((rows.mean, cols.mean), (own, other), both, self.offset)
 
     def _renew(self, side: Side, fixed: Side) -> float:
         return float(self.work.renew(side is self.rows, self._logits()).sum())

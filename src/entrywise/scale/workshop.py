@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from entrywise.linalg.blocks import HeldOut, Logits
+from entrywise.linalg.blocks import BlockLogits, HeldOut
 from entrywise.scale.tasks import (
     expect_block,
     leave_block,
@@ -121,7 +121,7 @@ class Workshop:
             cov = self._assembled(own, [job["cov"] for job in jobs], (len(mean), q, q))
         return mean, cov, sums
 
-    def renew(self, rows: bool, logits: Logits) -> Array:
+    def renew(self, rows: bool, logits: BlockLogits) -> Array:
         """Make the pseudo-answers of a side anew, which is solved with them from then on; return the weights' sum a chunk."""
         side = SIDES[0 if rows else 1]
         given = self._given(side, logits)
@@ -135,13 +135,13 @@ class Workshop:
         self._sites[side], self._offset = fresh, logits.offset
         return weights
 
-    def expect(self, logits: Logits, step: int) -> Array:
+    def expect(self, logits: BlockLogits, step: int) -> Array:
         """Return the expected log-likelihood of every `step`-th answer by row, summed a chunk."""
         given = self._given("rows", logits) | {"step": step}
         jobs = [self._job("rows", chunks) | given for chunks in self.blocks.deal("rows")]
         return np.concatenate(self.blocks.engine_at_work.map(expect_block, jobs))
 
-    def leave(self, logits: Logits, unit: float) -> None:
+    def leave(self, logits: BlockLogits, unit: float) -> None:
         """Let products be with what the probabilities leave of yes/no answers, times `unit`."""
         jobs: list[dict[str, Any]] = []
         for side in SIDES:
@@ -153,7 +153,7 @@ class Workshop:
                 self._rests[side] += new
         self.blocks.engine_at_work.map(leave_block, jobs)
 
-    def _given(self, side: str, logits: Logits) -> dict[str, Any]:
+    def _given(self, side: str, logits: BlockLogits) -> dict[str, Any]:
         """Return where the means and shares of logits are, those of `side` first."""
         order = (0, 1) if side == "rows" else (1, 0)
         shares = []

@@ -14,7 +14,7 @@ import math
 import re
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -298,7 +298,7 @@ def _check(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]
     known = [key for key in _keys(tables["wants"], ("batch", "at")) if key[0] is not None]
     _inside(known, names, "wants")
     _unique(tables["pending"], ("batch", "position"), "pending")
-    if epochs != set(range(study["epoch"] + 1)):
+    if not _counts(epochs, study["epoch"] + 1):
         raise DataError(f"epochs.csv must hold epochs 0..{study['epoch']}")
     if any(not 0 <= n < study["next_step"] for n in steps):
         raise DataError(f"steps.csv must hold steps below {study['next_step']}")
@@ -339,9 +339,14 @@ def _check_labels(study: Mapping[str, Any], labels: Mapping[str, list[Any]]) -> 
             raise DataError(f"labels.csv: {axis!r} is no axis")
         given[axis].append(position)
     for axis, size in (("row", study["n_rows"]), ("col", study["n_cols"])):
-        places = sorted(given[axis])
-        if places and (size is None or places != list(range(size))):
+        places = given[axis]
+        if places and (size is None or not _counts(places, size)):
             raise DataError(f"labels.csv must have a label for each of {size} {axis}s, or none")
+
+
+def _counts(numbers: Collection[int], size: int) -> bool:
+    """Tell whether some numbers are 0..size - 1, each once; what is claimed may be far more than there is."""
+    return len(numbers) == size and sorted(numbers) == list(range(size))
 
 
 def _check_money(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]]]) -> None:

@@ -29,7 +29,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 PAGE = 10_000  # lines of the log in one call
 
 
-class Lines:
+class Connections:
     """Connections to one service, kept open between calls; as many as threads use at once."""
 
     def __init__(self, parts: SplitResult) -> None:
@@ -104,7 +104,7 @@ class RemoteStudy:
             "authorization": f"Bearer {token}",
             "content-type": "application/json",
         }
-        self._lines = Lines(parts)
+        self._lines = Connections(parts)
         self._names: Labels | None = None
         self.status()  # refuses a study or a token that is not valid
 

@@ -61,10 +61,12 @@ class Steps:
     def plan(self, record: Record) -> Plan:
         """Return the plan of the study's epoch; it must be about as many lines as the study has."""
         plan = make(record, self.maker)
-        if plan.shape is not None and plan.shape != (record.n_rows, record.n_cols):
+        there = (record.n_rows, record.n_cols)
+        sizes = zip(plan.shape or there, there, strict=True)
+        if any(None not in pair and pair[0] != pair[1] for pair in sizes):
             raise StoreError(
                 f"the plan of study {record.name!r} is about {plan.shape} rows and columns, the study about "
-                f"{(record.n_rows, record.n_cols)}; restore a backup, or import it from a whole export"
+                f"{there}; restore a backup, or import it from a whole export"
             )
         return plan
 

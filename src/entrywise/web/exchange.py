@@ -38,7 +38,7 @@ class Handed(NamedTuple):
     asked: Asked | None
 
 
-class Answers(NamedTuple):
+class Telling(NamedTuple):
     """Answers to a study, one by one; where they are not `sure`, what is far from the expected is asked back."""
 
     study: str
@@ -48,7 +48,7 @@ class Answers(NamedTuple):
     blame: Callable[[int], str]
 
 
-class Kept(NamedTuple):
+class Receipt(NamedTuple):
     """What came of answers: how many were told and new, or which are so odd that nothing was kept."""
 
     told: int
@@ -74,7 +74,7 @@ class Exchange:
         few = wish.limit is not None and wish.limit <= FEW
         return self._asks.submit((wish.study, None if few else object()), wish)
 
-    def tell(self, answers: Answers) -> Future[Kept]:
+    def tell(self, answers: Telling) -> Future[Receipt]:
         """Keep answers, all of them or none; they are committed when it is done."""
         few = len(answers.items) <= FEW
         return self._tells.submit((answers.study, None if few else object()), answers)
@@ -99,15 +99,15 @@ class Exchange:
                 found[k] = Handed(study, wanted, one, asked)
         return [found[k] for k in range(len(wishes))]
 
-    def _tell(self, several: list[Answers]) -> list[Kept | Exception]:
+    def _tell(self, several: list[Telling]) -> list[Receipt | Exception]:
         study = self.background.study(several[0].study)
-        found: dict[int, Kept | Exception] = {}
+        found: dict[int, Receipt | Exception] = {}
         tolds: dict[int, Told] = {}
         for k, answers in enumerate(several):
             try:
                 told = study.parsed(answers.items, answers.blame)
                 odd = () if answers.sure else far_off(study.store, study.record, told)
-                found[k] = Kept(len(told.value), odd=tuple(odd))
+                found[k] = Receipt(len(told.value), odd=tuple(odd))
                 if len(told.value) and not odd:
                     tolds[k] = told
             except EntrywiseError as error:
@@ -115,7 +115,7 @@ class Exchange:
         each = [(told, several[k].worker, several[k].blame) for k, told in tolds.items()]
         for k, new in zip(tolds, study.put_all(each, self._step(study)), strict=True):
             told = tolds[k]
-            found[k] = new if isinstance(new, Exception) else Kept(len(told.value), new)
+            found[k] = new if isinstance(new, Exception) else Receipt(len(told.value), new)
         return [found[k] for k in range(len(several))]
 
     def _step(self, study: Study) -> Callable[[], Any]:

@@ -15,7 +15,7 @@ from entrywise.web import uploads
 from entrywise.web.api.bodies import Ask, Release, Tell
 from entrywise.web.api.common import MOMENT, WAIT, Worker, background, exchange, said, study_of
 from entrywise.web.background import Background
-from entrywise.web.exchange import FEW, Answers, Handed, Kept, Wish
+from entrywise.web.exchange import FEW, Handed, Receipt, Telling, Wish
 from entrywise.web.guard import named
 
 router = APIRouter()
@@ -80,11 +80,11 @@ async def tell(request: Request, name: str, body: Tell, person: Worker) -> Respo
     if len({len(column) for column in columns}) > 1:
         raise TellError("the columns of answers must be equally long; nothing was kept")
     items = list(zip(*columns, strict=True))
-    answers = Answers(named(name), items, body.worker, body.sure, lambda k: f"answer {k}: ")
+    answers = Telling(named(name), items, body.worker, body.sure, lambda k: f"answer {k}: ")
     return kept(await wrap_future(exchange(request).tell(answers)))
 
 
-def kept(what: Kept) -> Response:
+def kept(what: Receipt) -> Response:
     """Say what came of answers."""
     if what.odd:
         return said({"message": "are you sure? nothing was kept", "odd": list(what.odd)}, 409)
@@ -104,7 +104,7 @@ def upload(
 ) -> Response:
     """Keep the answers of a file (CSV or workbook with a column value, and id or row and col)."""
     items, blame = uploads.answers(file)
-    answers = Answers(named(name), items, worker or None, sure, blame)
+    answers = Telling(named(name), items, worker or None, sure, blame)
     return kept(exchange(request).tell(answers).result())
 
 
