@@ -16,7 +16,7 @@ from entrywise.queries import Prices
 from entrywise.study import Store, Study
 from entrywise.study.leases import Leases
 from entrywise.web.background import Background
-from entrywise.web.exchange import Exchange, Telling, Wish
+from entrywise.web.exchange import Delivery, Exchange, Wish
 from entrywise.web.together import Together
 
 N = 12
@@ -156,7 +156,7 @@ def test_many_ask_and_tell_at_once_and_nothing_is_lost_or_doubled(desk, monkeypa
         mine = []
         while asked := exchange.ask(Wish(study.name, 5, f"w{k}", 60.0, (None,) * 4)).result().asked:
             items = [(q.id, 1.0) for q in asked]
-            kept = exchange.tell(Telling(study.name, items, f"w{k}", True, str)).result()
+            kept = exchange.tell(Delivery(study.name, items, f"w{k}", True, str)).result()
             assert kept == (5, 5, ())
             mine += [q.id for q in asked]
             if len(mine) >= 20:

@@ -38,7 +38,7 @@ class Handed(NamedTuple):
     asked: Asked | None
 
 
-class Telling(NamedTuple):
+class Delivery(NamedTuple):
     """Answers to a study, one by one; where they are not `sure`, what is far from the expected is asked back."""
 
     study: str
@@ -74,7 +74,7 @@ class Exchange:
         few = wish.limit is not None and wish.limit <= FEW
         return self._asks.submit((wish.study, None if few else object()), wish)
 
-    def tell(self, answers: Telling) -> Future[Receipt]:
+    def tell(self, answers: Delivery) -> Future[Receipt]:
         """Keep answers, all of them or none; they are committed when it is done."""
         few = len(answers.items) <= FEW
         return self._tells.submit((answers.study, None if few else object()), answers)
@@ -99,7 +99,7 @@ class Exchange:
                 found[k] = Handed(study, wanted, one, asked)
         return [found[k] for k in range(len(wishes))]
 
-    def _tell(self, several: list[Telling]) -> list[Receipt | Exception]:
+    def _tell(self, several: list[Delivery]) -> list[Receipt | Exception]:
         study = self.background.study(several[0].study)
         found: dict[int, Receipt | Exception] = {}
         tolds: dict[int, Told] = {}

@@ -15,7 +15,7 @@ from entrywise.web import uploads
 from entrywise.web.api.bodies import Ask, Release, Tell
 from entrywise.web.api.common import MOMENT, WAIT, Worker, background, exchange, said, study_of
 from entrywise.web.background import Background
-from entrywise.web.exchange import FEW, Handed, Receipt, Telling, Wish
+from entrywise.web.exchange import FEW, Delivery, Handed, Receipt, Wish
 from entrywise.web.guard import named
 
 router = APIRouter()
@@ -80,7 +80,7 @@ async def tell(request: Request, name: str, body: Tell, person: Worker) -> Respo
     if len({len(column) for column in columns}) > 1:
         raise TellError("the columns of answers must be equally long; nothing was kept")
     items = list(zip(*columns, strict=True))
-    answers = Telling(named(name), items, body.worker, body.sure, lambda k: f"answer {k}: ")
+    answers = Delivery(named(name), items, body.worker, body.sure, lambda k: f"answer {k}: ")
     return kept(await wrap_future(exchange(request).tell(answers)))
 
 
@@ -104,7 +104,7 @@ def upload(
 ) -> Response:
     """Keep the answers of a file (CSV or workbook with a column value, and id or row and col)."""
     items, blame = uploads.answers(file)
-    answers = Telling(named(name), items, worker or None, sure, blame)
+    answers = Delivery(named(name), items, worker or None, sure, blame)
     return kept(exchange(request).tell(answers).result())
 
 
