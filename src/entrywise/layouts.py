@@ -131,11 +131,20 @@ def _stands_apart(first: ColumnFacts, rest: Sequence[ColumnFacts], lines: int) -
         return False
     if any(column.kind == "text" for column in rest):
         return False
+    if {_pattern(column.name) for column in rest} == {_pattern(first.name)}:
+        return False
     series = _is_series([column.name for column in rest], first.name)
     share = sum(column.gaps for column in rest) / (lines * len(rest))
     full_by_chance = (1.0 - share) ** lines
-    counted = first.consecutive and lines > 3
+    counted = first.consecutive and lines > 5
     return series or counted or full_by_chance < RARE
+
+
+def _pattern(name: str) -> str:
+    """Return how a name with digits is built, a0 for T12; a name without any is like no other."""
+    if not re.search(r"\d", name):
+        return name
+    return re.sub(r"\d+", "0", re.sub(r"[^\W\d]+", "a", name))
 
 
 def _named(columns: Sequence[ColumnFacts], names: Sequence[str]) -> int | None:
