@@ -100,7 +100,16 @@ def long_columns(
         )
     if _may_be_keys(columns, lines) and not repeats(0, 1):
         raise _both(columns[0].name, columns[1].name)
+    if len(columns) == 4 and _may_be_timed(columns, lines):
+        raise _both(columns[0].name, columns[1].name)
     return None
+
+
+def _may_be_timed(columns: Sequence[ColumnFacts], lines: int) -> bool:
+    """Return whether two keys, a value and a time may stand there; a line called NA looks like a gap."""
+    a, b, _, last = columns
+    keys = a.kind in ("whole", "empty") and _is_key(b) and b.distinct < lines
+    return keys and plain_name(last.name) in ("time", "timestamp")
 
 
 def has_labels(columns: Sequence[ColumnFacts], lines: int, headed: bool) -> bool:

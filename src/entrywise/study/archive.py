@@ -48,6 +48,13 @@ _TABLES = (
 _STATES = ("open", "finished", "exhausted", "closed")
 _KINDS = ("answer", "known", "amend", "void", "withdrawn", "repeat", "failed")
 _MOMENT = ("stepper", "stepper_until")  # of a process, not of the study
+_MAPPINGS = (  # columns that hold JSON
+    ("epochs", "params"),
+    ("epochs", "versions"),
+    ("epochs", "dropped"),
+    ("steps", "filter"),
+    ("steps", "report"),
+)
 _LATER = {"facts": ("reason",)}  # columns that exports of an earlier version lack
 _OLD: Mapping[str, Mapping[str, type]] = {  # the tables of format 1
     "labels": {"axis": str, "position": int, "label": str},
@@ -308,12 +315,11 @@ def _check(study: Mapping[str, Any], tables: Mapping[str, Mapping[str, list[Any]
     _check_values(study, tables)
     _check_labels(study, tables["labels"])
     _check_money(study, tables)
-    for k, text in enumerate(tables["epochs"]["params"]):
-        if not isinstance(json.loads(text), dict):
-            raise DataError("epochs.csv: params must be a mapping")
-        if not isinstance(json.loads(tables["epochs"]["versions"][k]), dict):
-            raise DataError("epochs.csv: versions must be a mapping")
-        quotes = tables["epochs"]["prices"][k]
+    for name, column in _MAPPINGS:
+        for text in tables[name][column]:
+            if text is not None and not isinstance(json.loads(text), dict):
+                raise DataError(f"{name}.csv: {column} must be a mapping")
+    for quotes in tables["epochs"]["prices"]:
         if quotes is not None:
             Prices.from_json(json.loads(quotes))
 
