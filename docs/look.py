@@ -1,7 +1,7 @@
 """Look at every page of the built manual in Chromium, wide and narrow, light and dark; say what is wrong with it.
 
 python docs/look.py docs/_build/html            prints what runs out of its page, pictures that lack, placeholders
-python docs/look.py docs/_build/html /tmp/look  and keeps a photograph of the top of each page in that folder
+python docs/look.py docs/_build/html photos     and keeps a photograph of the top of each page in that folder
 """
 
 from __future__ import annotations
