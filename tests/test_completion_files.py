@@ -20,7 +20,7 @@ import entrywise as ew
 from entrywise import metrics, tables
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.results import Calibration
-from entrywise.tables import pages
+from entrywise.tables import parquet
 
 
 def write(folder, name, text):
@@ -404,7 +404,7 @@ def test_a_parquet_page_that_claims_more_than_it_can_hold_is_refused(tmp_path):
     pl.DataFrame({"a": [float(k) for k in range(10)]}).write_parquet(path)
     whole = path.read_bytes()
     assert ew.read(path).shape == (10, 1)
-    head, _ = pages._struct(whole, 4)  # the first page follows the mark PAR1
+    head, _ = parquet._struct(whole, 4)  # the first page follows the mark PAR1
     (count,) = (head[k][1] for k in (5, 8) if k in head)
     at = whole.index(bytes([2 * count]), 4)  # as Thrift writes it
     damaged = whole[:at] + bytes([2 * 44 - 1]) + whole[at + 1 :]
@@ -417,7 +417,8 @@ def test_a_parquet_page_that_claims_more_than_it_can_hold_is_refused(tmp_path):
 def test_whatever_a_parquet_file_says_is_looked_at_without_a_crash(at, byte):
     made = io.BytesIO()
     pl.DataFrame({"a": [0.5, 1.5], "b": ["x", "y"]}).write_parquet(made)
+    parquet.refuse_wrong_pages(made.getvalue())  # a whole one passes
     data = bytearray(made.getvalue())
     data[at % len(data)] = byte
     with contextlib.suppress(ValueError):
-        pages.refuse_wrong_pages(bytes(data))
+        parquet.refuse_wrong_pages(bytes(data))

@@ -26,7 +26,7 @@ from entrywise.exceptions import DataError, ParameterError
 from entrywise.npz import write_whole
 from entrywise.scale.blocks import FORMAT, MANIFEST, Blocks
 from entrywise.tables.files import boundary
-from entrywise.tables.pages import refuse_wrong_pages
+from entrywise.tables.parquet import refuse_wrong_pages
 from entrywise.types import Array, Indices
 
 ENTRY = np.dtype([("line", np.int32), ("other", np.int32), ("value", np.float64)])

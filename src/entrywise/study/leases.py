@@ -119,9 +119,7 @@ class Leases:
             tries += 1
             now = self.database.now(connection)
             shares: list[list[Key]] = []
-            if (
-                tries > 1
-            ):  # the connection may have been lost after the commit: then they are theirs
+            if tries > 1:  # a connection lost after the commit: then they are theirs
                 for t, until in zip(takings, untils, strict=True):
                     shares.append(self._held(connection, study, t.worker, until))
             if not any(shares):

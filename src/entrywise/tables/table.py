@@ -28,7 +28,7 @@ from entrywise.tables.numbers import (
     numbers,
     whole,
 )
-from entrywise.tables.pages import refuse_wrong_pages
+from entrywise.tables.parquet import refuse_wrong_pages
 from entrywise.types import Array
 
 SEPARATORS = ",\t;|"
