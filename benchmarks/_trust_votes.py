@@ -116,12 +116,15 @@ def _times_fewer(random, chosen):
 # crowds
 
 
+def crowd_folder():
+    return Path(os.environ.get("ENTRYWISE_DATA", ".")) / "crowdsourcing"
+
+
 def real_set(name):
     """Return (items, workers, labels, truth by item) of a public set, or None."""
     import pandas as pd
 
-    folder = os.environ.get("ENTRYWISE_DATA")
-    file = Path(folder or ".") / "crowdsourcing" / f"{name}_labels.csv.gz"
+    file = crowd_folder() / f"{name}_labels.csv.gz"
     if not file.exists():
         return None
     answers = pd.read_csv(file)
@@ -179,6 +182,27 @@ def crowds(claims: Claims) -> None:
     for kind, parts in pooled.items():
         pooled_bins(claims, kind, *(np.concatenate(x) for x in zip(*parts, strict=True)))
     claims.share("crowd", "95 % intervals of skills cover", np.concatenate(skills), low=0.9)
+    further_crowds()
+
+
+def further_crowds():
+    """Sets in the same folder that nothing was fitted to: said and right without gold, and the vote beside us."""
+    rows = []
+    for file in sorted(crowd_folder().glob("*_labels.csv.gz")):
+        name = file.name.removesuffix("_labels.csv.gz")
+        if name in SETS:
+            continue
+        *columns, truth = real_set(name)
+        found = consensus(*columns)
+        sure, right, _ = said_and_right(found, truth)
+        items, labels, _ = majority_vote(*columns)
+        vote = [truth[x] == c for x, c in zip(items.tolist(), labels.tolist(), strict=True) if x in truth]  # fmt: skip
+        bins = int(np.clip(len(sure) // 50, 2, 10))
+        far, error = with_error(sure, right, bins, np.arange(len(sure)) % GROUPS)
+        rows.append((name, found.report["model"], 100 * (1 - np.mean(vote)), 100 * (1 - right.mean()), 100 * (1 - sure.mean()), far, error))  # fmt: skip
+    if rows:
+        columns = ("set", "model", "vote's error, %", "ours", "said", "calibration error", "s.e.")
+        show("further sets, without gold", columns, rows)
 
 
 def with_gold(claims, columns, truth, items, wrong):

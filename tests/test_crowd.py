@@ -24,8 +24,8 @@ from entrywise.apply.crowd import (
 from entrywise.apply.crowd import dawid_skene as ds
 from entrywise.apply.crowd.agreement import agreement, rank_one_skills
 from entrywise.apply.crowd.answers import CrowdAnswers
-from entrywise.apply.crowd.choice import keeps_names
-from entrywise.apply.crowd.confidence import wrong_labels
+from entrywise.apply.crowd.choice import choose, keeps_names
+from entrywise.apply.crowd.confidence import weakened, wrong_labels
 from entrywise.cli.app import app
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.linalg import _jit_crowd as jit
@@ -103,10 +103,59 @@ def test_jumps_end_where_plain_steps_end(k, fit, monkeypatch):
 
 def test_classes_that_were_exchanged_are_noticed():
     item, worker, label, _ = crowd(5, n=200, k=3)
-    fit = ds.fit_full(CrowdAnswers.of(item, worker, label), shares=False)
-    assert keeps_names(fit)
-    assert not keeps_names(replace(fit, counts=fit.counts[:, :, [1, 0, 2]]))
-    assert keeps_names(ds.fit_vote(CrowdAnswers.of(item, worker, label)))
+    answers = CrowdAnswers.of(item, worker, label)
+    fit = ds.fit_full(answers, shares=False)
+    assert keeps_names(answers, fit)
+    assert not keeps_names(answers, replace(fit, counts=fit.counts[:, :, [1, 0, 2]]))
+    assert keeps_names(answers, ds.fit_vote(answers))
+
+
+def test_free_shares_that_give_every_item_to_one_class_are_noticed():
+    item, worker, label, _ = crowd(6, n=200, k=3)
+    answers = CrowdAnswers.of(item, worker, label)
+    fit = ds.fit_coin(answers, shares=True)
+    assert keeps_names(answers, fit)
+    one = np.zeros_like(fit.q)
+    one[:, 1] = 1.0
+    assert not keeps_names(answers, replace(fit, q=one))
+
+
+def test_a_model_that_loses_the_names_of_classes_is_not_chosen(monkeypatch):
+    item, worker, label, truth = crowd(7, n=300, k=3)
+    answers = CrowdAnswers.of(item, worker, label)
+    found, _ = choose(answers)
+    asked = []
+
+    def lost(answers, fit):
+        asked.append(fit.name)
+        return fit.name != found.name
+
+    monkeypatch.setattr("entrywise.apply.crowd.choice.keeps_names", lost)
+    other, evidence = choose(answers)
+    assert asked[0] == found.name and other.name != found.name
+    assert found.name in evidence
+    assert np.mean(answers.classes[other.q.argmax(axis=1)] == truth[answers.items]) > 0.7
+
+
+@given(st.integers(2, 5), st.floats(0.05, 3.0), st.integers(0, 10_000))
+def test_weakened_odds(k, power, seed):
+    q = np.random.default_rng(seed).dirichlet(np.full(k, 0.3), 20)
+    found = weakened(q, power)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    before, after = np.sort(q, axis=1), np.sort(found, axis=1)
+    if power <= 1:  # the likeliest stays so, and is told less surely
+        assert np.all(found.argmax(axis=1) == q.argmax(axis=1))
+        assert np.all(after[:, -1] <= before[:, -1] + 1e-12)
+    best = q.argmax(axis=1)
+    second = np.argsort(q, axis=1)[:, -2]
+    at = np.arange(len(q))
+    want = (q[at, best] / np.maximum(q[at, second], 1e-300)) ** power
+    got = found[at, best] / np.maximum(found[at, second], 1e-300)
+    ok = q[at, second] > 1e-60
+    np.testing.assert_allclose(got[ok], want[ok], rtol=1e-9)
+    others = [np.setdiff1d(np.arange(k), (b, s)) for b, s in zip(best, second, strict=True)]
+    for i, rest in enumerate(others):
+        np.testing.assert_array_equal(found[i, rest], q[i, rest])
 
 
 def test_a_goal_out_of_reach_ends_a_fit_and_a_fit_can_go_on():

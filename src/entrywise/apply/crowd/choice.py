@@ -12,6 +12,7 @@ from entrywise.apply.crowd.dawid_skene import (
     fit_coin,
     fit_full,
     fit_vote,
+    table_counts,
 )
 from entrywise.types import Array
 
@@ -56,10 +57,13 @@ def choose(
             fulls += [fit_full(answers, begin, shares=f, tol=COARSE) for f in free[1:]]
     fits = [[vote], coins, fulls]
     found = _race(answers, fits, rank_one)
-    if not keeps_names(found):
-        found = _race(answers, [[vote], coins, []], rank_one)
-    every = [f for kind in fits for f in kind]
-    return found, {f.name: float(f.evidence) for f in sorted(every, key=_evidence)}
+    every = {f.name: float(f.evidence) for f in sorted(sum(fits, []), key=_evidence)}
+    while not keeps_names(answers, found):
+        fits = [[f for f in kind if f.name != found.name] for kind in fits]
+        if not fits[1]:  # free class shares were asked for
+            return vote, every
+        found = _race(answers, fits, rank_one)
+    return found, every
 
 
 def _race(answers: CrowdAnswers, fits: list[list[CrowdFit]], rank_one: Array | None) -> CrowdFit:
@@ -76,15 +80,17 @@ def _race(answers: CrowdAnswers, fits: list[list[CrowdFit]], rank_one: Array | N
     return found
 
 
-def keeps_names(found: CrowdFit) -> bool:
+def keeps_names(answers: CrowdAnswers, found: CrowdFit) -> bool:
     """Whether an answer is likeliest, in the crowd as a whole, where it is true.
 
     Confusion matrices explain answers as well with two classes exchanged, and at times better: where two are hard to tell
-    apart and the most doubtful items were asked most.
+    apart and the most doubtful items were asked most. Free class shares may give every item to one class, and call all
+    other answers errors.
     """
-    if found.coin:
+    if found.coin and not found.shares:
         return True
-    pooled = found.counts.sum(axis=0) + 1e-9  # (answer, truth)
+    counts = table_counts(answers, found.q) if found.coin else found.counts
+    pooled = counts.sum(axis=0) + 1e-9  # (answer, truth)
     chance = pooled / pooled.sum(axis=0)
     return bool(np.all(chance.argmax(axis=1) == np.arange(len(chance))))
 

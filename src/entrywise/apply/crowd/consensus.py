@@ -151,7 +151,7 @@ def consensus(
     The prior :math:`\alpha` common to all workers is learned, so that with few answers a worker the labels go to the
     majority vote's and do not fall below it. Expectation-maximisation starts at the vote and at rank-one skills,
     and the higher evidence is kept. Confidence is tempered: the exponent, at most 1, with which everyone else's
-    posterior best predicts each answer, and no more than :math:`1/(1 + 0.12 (v - 1))` for v answers: what they cannot show, the
+    posterior best predicts each answer, and no more than :math:`1/(1 + 0.22 (v - 1))` for v answers: what they cannot show, the
     errors that workers make together, is taken as usual on ten public sets; `gold` measures it for this crowd.
 
     References
