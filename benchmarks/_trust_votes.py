@@ -199,7 +199,8 @@ def further_crowds():
         vote = [truth[x] == c for x, c in zip(items.tolist(), labels.tolist(), strict=True) if x in truth]  # fmt: skip
         bins = int(np.clip(len(sure) // 50, 2, 10))
         far, error = with_error(sure, right, bins, np.arange(len(sure)) % GROUPS)
-        rows.append((name, found.report["model"], 100 * (1 - np.mean(vote)), 100 * (1 - right.mean()), 100 * (1 - sure.mean()), far, error))  # fmt: skip
+        wrong = (100 * (1 - np.mean(x)) for x in (vote, right, sure))
+        rows.append((name, found.report["model"], *wrong, far, error))
     if rows:
         columns = ("set", "model", "vote's error, %", "ours", "said", "calibration error", "s.e.")
         show("further sets, without gold", columns, rows)

@@ -132,7 +132,8 @@ def test_a_model_that_loses_the_names_of_classes_is_not_chosen(monkeypatch):
 
     monkeypatch.setattr("entrywise.apply.crowd.choice.keeps_names", lost)
     other, evidence = choose(answers)
-    assert asked[0] == found.name and other.name != found.name
+    assert asked[0] == found.name
+    assert other.name != found.name
     assert found.name in evidence
     assert np.mean(answers.classes[other.q.argmax(axis=1)] == truth[answers.items]) > 0.7
 

@@ -57,7 +57,8 @@ def choose(
             fulls += [fit_full(answers, begin, shares=f, tol=COARSE) for f in free[1:]]
     fits = [[vote], coins, fulls]
     found = _race(answers, fits, rank_one)
-    every = {f.name: float(f.evidence) for f in sorted(sum(fits, []), key=_evidence)}
+    raced = sorted((f for kind in fits for f in kind), key=_evidence)
+    every = {f.name: float(f.evidence) for f in raced}
     while not keeps_names(answers, found):
         fits = [[f for f in kind if f.name != found.name] for kind in fits]
         if not fits[1]:  # free class shares were asked for
