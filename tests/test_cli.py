@@ -101,7 +101,9 @@ def test_methods_version_and_completion():
     listed = entrywise("methods", "active", "--format", "csv")
     assert "adaptive-nystrom,active," in listed.stdout
     assert entrywise("--version").stdout.strip().count(".") == 2
-    told = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # which shell stands above the tests is not ours to say
+    told = {
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"
+    }  # which shell stands above the tests is not ours to say
     assert "complete" in entrywise("--show-completion", "bash", env=told).stdout
 
 
