@@ -38,6 +38,8 @@ def choose(
     free shares must gain `MARGIN` over equal ones, and `FINE` over the rival.
 
     All models race coarsely first; where no choice hangs on less than `CLOSE` nats an item, only the winner goes on.
+    A winner that loses the names of classes is left: for the coins, and where these lose them too for the other
+    confusion matrices.
     """
     many = float(answers.per_worker[answers.per_worker >= ENOUGH].sum()) >= 0.5 * len(answers)
     small = len(answers.workers) * len(answers.classes) ** 2 <= TABLE_LIMIT
@@ -59,11 +61,13 @@ def choose(
     found = _race(answers, fits, rank_one)
     raced = sorted((f for kind in fits for f in kind), key=_evidence)
     every = {f.name: float(f.evidence) for f in raced}
-    while not keeps_names(answers, found):
-        fits = [[f for f in kind if f.name != found.name] for kind in fits]
-        if not fits[1]:  # free class shares were asked for
-            return vote, every
-        found = _race(answers, fits, rank_one)
+    if keeps_names(answers, found):
+        return found, every
+    others = [f for f in fulls if f.name != found.name]
+    for coins_left, fulls_left in ((coins, []), (coins[:1], others), (coins[:1], [])):
+        found = _race(answers, [[vote], coins_left, fulls_left], rank_one)
+        if keeps_names(answers, found):
+            break
     return found, every
 
 
@@ -90,7 +94,8 @@ def keeps_names(answers: CrowdAnswers, found: CrowdFit) -> bool:
     """
     if found.coin and not found.shares:
         return True
-    counts = table_counts(answers, found.q) if found.coin else found.counts
+    labels = np.eye(found.q.shape[1])[found.q.argmax(axis=1)]
+    counts = table_counts(answers, labels) if found.coin else found.counts
     pooled = counts.sum(axis=0) + 1e-9  # (answer, truth)
     chance = pooled / pooled.sum(axis=0)
     return bool(np.all(chance.argmax(axis=1) == np.arange(len(chance))))
