@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export ENTRYWISE_DATA ?= $(abspath ../shared/data)
+# where a shell forbids it, each process would compile its imports again
+export PYTHONDONTWRITEBYTECODE :=
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e
 
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

@@ -84,18 +84,23 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> N
 
 
 class Bars:
-    """Collects 'measured against bar' lines; ``end()`` prints them and exits 1 when one is missed."""
+    """Says what was measured against its bar as soon as it is; ``end()`` prints all and exits 1 when one is missed."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, str, str, str]] = []
 
     def at_most(self, what: str, value: float, bar: float) -> None:
         """Note that `value` should be at most `bar`."""
-        self.rows.append((what, f"{value:.4g}", f"<= {bar:g}", "met" if value <= bar else "MISSED"))
+        self._note(what, value, f"<= {bar:g}", value <= bar)
 
     def at_least(self, what: str, value: float, bar: float) -> None:
         """Note that `value` should be at least `bar`."""
-        self.rows.append((what, f"{value:.4g}", f">= {bar:g}", "met" if value >= bar else "MISSED"))
+        self._note(what, value, f">= {bar:g}", value >= bar)
+
+    def _note(self, what: str, value: float, bar: str, met: bool) -> None:
+        row = (what, f"{value:.4g}", bar, "met" if met else "MISSED")
+        self.rows.append(row)
+        print("  ".join(row), flush=True)
 
     def end(self) -> None:
         """Print the bars; exit code 1 when one is missed."""

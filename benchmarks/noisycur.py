@@ -155,6 +155,7 @@ def split_regret(bars, quick):
         words = f"{s['m']} x {s['n']}, rank {s['rank']}, ratio {s['ratio']:.3g}, alpha {s['alpha']:.2g}, budget {s['share']:.0%}"
         used = f"{min(x[1] for x in mine)}..{max(x[1] for x in mine)}"
         rows.append((seed, words, d, float(fixed[d]), used, value, regrets[-1]))
+        print(f"{words}: regret {regrets[-1]:.3f}", flush=True)
     columns = ("seed", "scenario", "best d", "its error", "automatic d", "its error", "regret")
     show(f"split: automatic against the best fixed one, {matrices} matrices each", columns, rows)
     bars.at_most("split: median regret", float(np.median(regrets)), 1.03)

@@ -124,11 +124,14 @@ def serving(database: str):
         str(port),
         "--no-open",
     ]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    said = tempfile.NamedTemporaryFile("w+")  # noqa: SIM115  a pipe that nobody reads would fill up
+    server = subprocess.Popen(command, stderr=said, text=True)
     try:
         link = ""
         while "link=" not in link:
-            link = server.stderr.readline()
+            time.sleep(0.1)
+            said.seek(0)
+            link = said.readline()
         address = f"http://127.0.0.1:{port}"
         for _ in range(600):
             with contextlib.suppress(OSError):
@@ -139,6 +142,9 @@ def serving(database: str):
     finally:
         server.terminate()
         server.wait(30)
+        said.seek(0)
+        print(*said.readlines()[1:], sep="", end="", file=sys.stderr)  # what went wrong there
+        said.close()
 
 
 def memory(pid: int) -> float:

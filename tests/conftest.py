@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
 from databases import database_url, desk, lab, own_server, postgres_url  # noqa: F401  fixtures of every test of studies
@@ -16,6 +18,8 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+# made anew by every call, all commands take longer to make than most of them to run
+typer.main.get_command = functools.cache(typer.main.get_command)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
 
 

@@ -114,13 +114,9 @@ def figures(*values: float) -> tuple[Written, ...]:
 
 
 def table(
-    columns: Sequence[object],
-    rows: Iterable[Sequence[object]],
-    *,
-    caption: object = None,
-    **attributes: object,
+    columns: Sequence[object], rows: Iterable[Sequence[object]], *, caption: object = None
 ) -> Html:
-    """Return a table that scrolls sideways where it is too wide; numbers stand right."""
+    """Return a table whose numbers stand right; on a narrow page a row's name stands above its other cells."""
     lines = [[_cell(x) for x in row] for row in rows]
     right = [bool(lines) and _NUMBER in lines[0][k] for k in range(len(columns))]
     head = joined(
@@ -129,9 +125,8 @@ def table(
     )
     body = joined(element("tr", joined(line)) for line in lines)
     title = "" if caption is None else element("caption", caption)
-    whole = element(
-        "table", title, element("thead", element("tr", head)), element("tbody", body), **attributes
-    )
+    top, rest = element("thead", element("tr", head)), element("tbody", body)
+    whole = element("table", title, top, rest, class_="figures")
     return element("div", whole, class_="scroll", tabindex="0", role="region", aria_label="table")
 
 

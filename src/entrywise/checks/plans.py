@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from entrywise.exceptions import AnswerError, EntrywiseError
+from entrywise.exceptions import AnswerError, EntrywiseError, ParameterError
 from entrywise.observations import Observations
 from entrywise.oracles import Oracle
 from entrywise.play import play
@@ -131,10 +131,10 @@ def returns_when_exhausted(plan: Plan, make_oracle: MakeOracle) -> None:
 def never_overspends(plan: Plan, make_oracle: MakeOracle) -> None:
     """Whatever the budget, what was spent stays within it and equals what the oracle answered."""
     whole = _played(plan, make_oracle)
-    total = whole.ledger.spent
     for share in (0.0, 0.1, 0.37, 0.8, 1.0):
-        budget = float(np.floor(total * share)) if plan.budget is None else None
-        run = _played(plan, make_oracle, budget=budget)
+        run = _played_for(plan, make_oracle, float(np.floor(whole.ledger.spent * share)))
+        if run is None:
+            continue
         limit = run.ledger.budget
         assert limit is None or run.ledger.spent <= limit * (1 + 1e-9), (
             f"{plan.name} spent {run.ledger.spent} of {limit}"
@@ -143,6 +143,16 @@ def never_overspends(plan: Plan, make_oracle: MakeOracle) -> None:
         assert run.result.cost <= bill + 1e-6, (
             f"{plan.name}: cost {run.result.cost} exceeds the bill {bill}"
         )
+
+
+def _played_for(plan: Plan, make_oracle: MakeOracle, budget: float) -> Run | None:
+    """Return a run with another budget; None where the plan itself refuses to plan with so little."""
+    if plan.budget is None:
+        return _played(plan, make_oracle, budget=budget)
+    try:
+        return _played(replace(plan, params={**plan.params, "budget": budget}), make_oracle)
+    except ParameterError:
+        return None
 
 
 def resumes(plan: Plan, make_oracle: MakeOracle) -> None:

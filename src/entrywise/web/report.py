@@ -289,10 +289,10 @@ def board(told: Story, level: float) -> list[Html]:
     return [drawn, paragraph(said, class_="quiet"), listed]
 
 
-def places(found: Any, i: int) -> str:
+def places(found: Any, i: int) -> fragments.Written:
     """Return the places that a row may take."""
     best, worst = int(found.best_place[i]), int(found.worst_place[i])
-    return str(best) if best == worst else f"{best}–{worst}"
+    return fragments.Written(best if best == worst else f"{best}–{worst}")
 
 
 def matrix_answer(told: Story, cells: Cells | None, level: float) -> list[Html]:
