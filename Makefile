@@ -37,7 +37,7 @@ imports: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/$(NAME).py $(ARGS)
 
-# every figure of the five papers, hours; what results/ keeps is not drawn again. The manual's pages come from it
+# every figure of the five papers, hours; what results/ keeps is not drawn again. Pages keep their records beside them
 papers: $(VENV)/.dev
 	for paper in active-psd binary noisycur rank-one subspace; do \
 	  $(BIN)/entrywise reproduce $$paper --page docs/papers $(ARGS) || exit 1; done

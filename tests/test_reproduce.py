@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,23 +122,46 @@ def test_figures_that_were_reached_are_kept(tiny, tmp_path):
     assert kept["a"]["claims"][0]["ours"] == "4 runs"
 
 
-def test_a_page_is_written_from_what_was_kept(tiny, tmp_path):
+def test_a_page_keeps_its_records_beside_it(tiny, tmp_path):
     drawn, _ = tiny
-    folder = tmp_path / "results"
-    empty = paper.write_page("rank-one", folder / "rank-one", tmp_path / "pages").read_text()
+    pages = tmp_path / "pages"
+    empty = paper.write_page("rank-one", [], tmp_path, pages).read_text()
     assert empty.count("Not run in full") == 2
-    done = run("rank-one", "--out", folder, "--figure", "a", "--page", tmp_path / "pages")
+    done = run("rank-one", "--out", tmp_path / "here", "--figure", "a", "--page", pages)
     assert done.exit_code == 0, done.output
-    page = (tmp_path / "pages" / "rank-one.rst").read_text()
+    page = (pages / "rank-one.rst").read_text()
     assert "ratio 0.5 [0.4, 0.6]" in page
     assert "version 0.1.0" in page
-    assert "Not run in full" in page  # figure b
-    assert (tmp_path / "pages" / "rank-one" / "a.png").exists()
+    assert page.count("Not run in full") == 1  # figure b
+    assert (pages / "rank-one" / "a.png").exists()
+    first = json.loads((pages / "rank-one" / "claims.json").read_text())["a"]
     count = len(drawn)
-    run("rank-one", "--out", folder, "--page", tmp_path / "pages")
-    page = (tmp_path / "pages" / "rank-one.rst").read_text()
+    run("rank-one", "--out", tmp_path / "elsewhere", "--figure", "b", "--page", pages)
+    page = (pages / "rank-one.rst").read_text()
     assert "open \\| \\*star\\*" in page
+    assert "ratio 0.5 [0.4, 0.6]" in page  # of figure a, which was not drawn again
     assert drawn[count:] == ["b0", "b1", "b2"]
+    assert json.loads((pages / "rank-one" / "claims.json").read_text())["a"] == first
+
+
+def test_a_quick_look_has_no_page(tiny, tmp_path):
+    done = run("rank-one", "--quick", "--out", tmp_path, "--page", tmp_path)
+    assert done.exit_code != 0
+    assert "a quick look has no page" in str(done.exception)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_manuals_pages_are_those_of_their_records(name, tmp_path):
+    pages = Path(__file__).parents[1] / "docs" / "papers"
+    if not (pages / name / paper.RECORDS).exists():
+        pytest.skip("no page of it in the manual")
+    (tmp_path / name).mkdir()
+    shutil.copyfile(pages / name / paper.RECORDS, tmp_path / name / paper.RECORDS)
+    written = paper.write_page(name, [], tmp_path, tmp_path)
+    assert written.read_text() == (pages / f"{name}.rst").read_text()
+    records = json.loads((pages / name / paper.RECORDS).read_text())
+    pictures = [p for figure in records for p in paper.module_of(name).PICTURES[figure]]
+    assert {p.name for p in (pages / name).glob("*.png")} == set(pictures)
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.exceptions import ParameterError
 
 FULL = ("figure", "claim", "theirs", "ours", "found", "interval", "verdict")
 QUICK = ("figure", "claim", "ours", "found")  # a look is no verdict
@@ -40,22 +41,26 @@ def reproduce(
     """Redraw the figures of a paper, with a table of what it claims and what was found.
 
     Verdicts appear as they are reached. A run that is cut keeps what it had and goes on from there when it is
-    called again. With --page the manual's page is written from what the folder keeps.
+    called again. With --page the figures of this run enter the manual's page; its others stay as they are.
 
     Example: entrywise reproduce noisycur --figure 2 --quick
     """
     from entrywise.reproduce.paper import figures_of, reproduced, write_page
 
+    if quick and page is not None:
+        raise ParameterError("a quick look has no page; leave --quick or --page out")
     figures = figures_of(paper, figure)
     folder = out / paper
     if not quick:
         minutes = sum(f.minutes for f in figures.values())
         say(f"{paper}: {', '.join(figures)}; about {minutes:.0f} min on one core in full")
     rows: list[tuple[object, ...]] = []
+    drawn = []
     with _bar() as bar:
         for record in reproduced(
             figures, folder, quick=quick, repeats=repeats, again=again, say=say, bar=bar
         ):
+            drawn.append(record)
             for c in record.claims:
                 if quick:
                     rows.append((c.figure, c.claim, c.ours, c.found))
@@ -66,7 +71,7 @@ def reproduce(
     emit(QUICK if quick else FULL, rows, format, title=title)
     say(f"pictures and tables are in {folder}")
     if page is not None:
-        say(f"page written: {write_page(paper, folder, page)}")
+        say(f"page written: {write_page(paper, drawn, folder, page)}")
 
 
 @contextmanager

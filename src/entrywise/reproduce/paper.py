@@ -1,11 +1,11 @@
-"""A paper from its first figure to its last: verdicts as they are reached, and a page of the manual from what was kept."""
+"""A paper from its first figure to its last: verdicts as they are reached, and the manual's page with its records."""
 
 from __future__ import annotations
 
 import datetime
 import importlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -87,13 +87,31 @@ def reproduced(
         yield records[name]
 
 
-def write_page(paper: str, folder: Path, out: Path) -> Path:
-    """Write the manual's page of a paper, ``out/PAPER.rst``, with the pictures beside it, from what `folder` keeps.
+def write_page(paper: str, drawn: Iterable[FigureRecord], folder: Path, out: Path) -> Path:
+    """Write the manual's page of a paper, ``out/PAPER.rst``: figures just drawn, and those that it had before.
 
-    A figure that is not kept in full is said to be missing.
+    Records and pictures are kept beside the page, in ``out/PAPER``, so that drawing one figure anew leaves the others as they
+    were, with their dates and versions, wherever that happens. Pictures of the figures `drawn` come from `folder`.
+    A figure of which there is no record is said to be missing.
     """
     module = module_of(paper)
-    records = {n: r for n, r in read_records(folder / RECORDS).items() if not r.quick}
+    beside = out / paper
+    beside.mkdir(parents=True, exist_ok=True)
+    records = read_records(beside / RECORDS)
+    for record in drawn:
+        for picture in module.PICTURES[record.figure]:
+            shutil.copyfile(folder / picture, beside / picture)
+        records[record.figure] = record
+    records = {name: records[name] for name in module.FIGURES if name in records}
+    write_records(beside / RECORDS, records)
+    path = out / f"{paper}.rst"
+    write_whole(path, ("\n".join(_page(paper, records)) + "\n").encode())
+    return path
+
+
+def _page(paper: str, records: dict[str, FigureRecord]) -> list[str]:
+    """Return the lines of a page."""
+    module = module_of(paper)
     title = f"The papers, measured: {module.TITLE}"
     lines = [title, "=" * len(title), "", module.REFERENCE, ""]
     command = f"entrywise reproduce {paper} --page docs/papers"
@@ -103,7 +121,6 @@ def write_page(paper: str, folder: Path, out: Path) -> Path:
     lines += [
         "Intervals are of the mean over runs, 95 %. A verdict is *undecided* where its interval contains the bar."
     ]
-    (out / paper).mkdir(parents=True, exist_ok=True)
     for name, figure in module.FIGURES.items():
         heading = f"Figure {name}"
         lines += ["", heading, "-" * len(heading), "", figure.about, ""]
@@ -115,13 +132,10 @@ def write_page(paper: str, folder: Path, out: Path) -> Path:
             continue
         lines += [f"{record.date}, version {record.version}, {record.minutes:.1f} CPU minutes."]
         for picture in module.PICTURES[name]:
-            shutil.copyfile(folder / picture, out / paper / picture)
             lines += ["", f".. image:: {paper}/{picture}", f"   :alt: {figure.about}"]
             lines += ["   :class: card", ""]
         lines += _table(record)
-    path = out / f"{paper}.rst"
-    write_whole(path, ("\n".join(lines) + "\n").encode())
-    return path
+    return lines
 
 
 def _example(name: str) -> list[str]:
