@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,7 @@ from entrywise import LowRank, Observations, complete, datasets
 from entrywise.answers import levels_of, likelihood_of, range_of
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.intervals import conformal
-from entrywise.linalg.binary import BinaryBayes
+from entrywise.linalg.binary import BinaryBayes, left_out, slope
 from entrywise.linalg.cuts import fit_cuts
 from entrywise.linalg.line_features import LineFeatures
 from entrywise.linalg.variational import EmpiricalBayes
@@ -116,6 +118,46 @@ def test_the_bound_rises_and_its_fixed_point_is_the_best_normal():
     best = minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-6}).x
     assert fit.rows.mean[row, 0] == pytest.approx(best[0], abs=0.02)
     assert fit.rows.cov[row, 0, 0] == pytest.approx(np.exp(best[1]), rel=0.02)
+
+
+def test_a_logit_without_its_own_answer_is_what_the_others_say():
+    """With a column that is known for sure: the product of what the others say and of the pseudo-answer is the posterior."""
+    rng = np.random.default_rng(4)
+    m, v = rng.standard_normal(50), rng.uniform(0.01, 2.0, 50)
+    yes = (rng.random(50) < 0.5).astype(float)
+    z, spread = pseudo_answers(m, v, yes)
+    mean, variance = left_out(m, v, np.zeros(50), yes)
+    np.testing.assert_allclose(1 / variance + 1 / spread, 1 / v)
+    np.testing.assert_allclose(mean / variance + z / spread, m / v)
+    np.testing.assert_allclose(left_out(m, np.zeros(50), v, yes), (mean, variance))
+
+
+def test_the_slope_is_that_of_the_answers_and_one_without_many():
+    rng = np.random.default_rng(5)
+    eta = 2.0 * rng.standard_normal(20_000)
+    yes = (rng.random(20_000) < expit(eta)).astype(float)
+    sure, once = np.zeros(20_000), np.ones(20_000)
+    assert slope(eta, sure, yes, once) == pytest.approx(1.0, abs=0.03)
+    assert slope(eta / 1.5, sure, yes, once) == pytest.approx(1.5, rel=0.05)
+    few = slice(8)
+    assert slope(eta[few] / 1.5, sure[few], yes[few], once[few]) == pytest.approx(1.0, abs=0.05)
+    twice = slope(np.tile(eta, 2), np.tile(sure, 2), np.tile(yes, 2), np.ones(40_000))
+    assert slope(eta, sure, yes, 2 * once) == pytest.approx(twice, rel=1e-4)
+
+
+def test_votes_of_two_parties_with_few_answers_are_said_more_surely():
+    """Five votes a column: the fit alone is too timid, and its left-out answers tell."""
+    rng = np.random.default_rng(6)
+    party = np.where(np.arange(100) < 50, 1.0, -1.0)
+    lean = 6.0 * np.sign(rng.standard_normal(500))
+    Y = (rng.random((100, 500)) < expit(np.outer(party, lean) + 0.5)).astype(float)
+    i, j = np.nonzero(Y >= 0)
+    kept, held = Observations(i, j, Y[i, j], Y.shape).split(0.95, rng)
+    found = low_rank(kept, likelihood="binary")
+    by = found.report["slope"]
+    assert by > 1.2
+    timid = replace(replace(found, answers=None).scaled(1 / by), answers=found.answers)
+    assert log_loss(found, held) < 0.95 * log_loss(timid, held)
 
 
 def test_probabilities_beat_the_clipped_gaussian_fit():

@@ -4,6 +4,10 @@ An answer is 1 with probability :math:`\sigma(\eta_{ij})`, and :math:`\eta_{ij} 
 logit. Given both sides' posteriors :math:`\eta \sim N(m, v)`; a half sweep on :math:`z = m + (y - P)/w` with noise variance
 1/w, P and w the mean and the mean slope of the logistic function (:mod:`entrywise.results.levels`), is a Newton step of
 the Kullback-Leibler bound, whose value is :math:`\sum E \log \sigma(\pm\eta)` less the divergences.
+
+Where lines have a few answers each, posteriors that treat both sides as independent shrink the logits too far (by a fifth
+with five answers a column). What every answer's logit would be without that answer follows from its pseudo-answer, without
+another fit; one slope for all logits is set by how well these foretell the answers.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from entrywise.linalg.variational import EmpiricalBayes, Side, residuals_of
+from entrywise.linalg.variational import SMALLEST, EmpiricalBayes, Side, residuals_of
 from entrywise.results.levels import expected_log, logistic_mean, pseudo_answers
 from entrywise.results.posterior import col_features, design, packed, row_features
 from entrywise.types import Array, Indices
@@ -25,6 +29,9 @@ EXACT_MOST = 1_000_000  # answers up to which every line's own covariance is use
 CHANGE = 50.0  # the bound's change an answer is told times this: 1e-3 then stands for 2e-5
 BLOCK = 1 << 16  # answers whose moments are made at once
 SAMPLED = 100_000  # answers that the bound is computed on when there are more
+SLOPE_SPREAD = 0.1  # of the logarithm of the slope before any answer: left-out logits are a little too sure of themselves
+STEEPEST = 1.0  # size of that logarithm at most
+LEAST_LEFT = 0.05  # share of a logit's precision that is left without one of its answers, at least
 DENSE = 4  # cells per answer up to which products over the whole matrix are faster than picking
 
 
@@ -151,6 +158,39 @@ def regressed(sites: Array, offset: float) -> tuple[Array, Array]:
     """Return the pseudo-answers about the offset and their variances, of :func:`sites_of`."""
     spread = 1.0 / sites[0]
     return sites[1] * spread - offset, spread
+
+
+def left_out(m: Array, of_row: Array, of_col: Array, yes: Array) -> tuple[Array, Array]:
+    r"""Return mean and variance of the logits of answers, each as it would be without its own answer.
+
+    The variance of a logit is that of its row and that of its column. With :math:`z, w` the pseudo-answer and its weight, a
+    side of variance r moves by :math:`-k (z - m)` and has variance :math:`k / w`, :math:`k = r w / (1 - r w)`.
+    """
+    z, spread = pseudo_answers(m, of_row + of_col, yes)
+    moved = np.zeros(len(m))
+    for part in (of_row, of_col):
+        share = part / spread
+        moved += share / np.maximum(1.0 - share, LEAST_LEFT)
+    return m - moved * (z - m), moved * spread
+
+
+def slope(m: Array, v: Array, yes: Array, times: Array) -> float:
+    r"""Return the number a that logits of means m and variances v are to be multiplied with, so that they foretell answers.
+
+    It minimises :math:`-\sum_t n_t \log P_t(a) + (\log a)^2 / 2 s^2`, P the mean of the logistic function at
+    :math:`(a m, a^2 v)`, n how many answers each stands for, s = :data:`SLOPE_SPREAD`.
+    """
+    from scipy.optimize import minimize_scalar
+
+    sign = 2.0 * yes - 1.0
+
+    def loss(x: float) -> float:
+        a = np.exp(x)
+        likely = np.maximum(logistic_mean(sign * a * m, a**2 * v), SMALLEST)
+        return float(0.5 * (x / SLOPE_SPREAD) ** 2 - times @ np.log(likely))
+
+    found = minimize_scalar(loss, bounds=(-STEEPEST, STEEPEST), method="bounded")
+    return float(np.exp(found.x))
 
 
 def variance_shares(u: Array, v: Array, cov: Array, fixed_cov: Array) -> tuple[Array, Array, float]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg import binary
 from entrywise.linalg.binary import BinaryBayes
 from entrywise.linalg.blocks import BlockBayes, BlockBinary, BlockEntries, HeldOut
 from entrywise.linalg.variational import EmpiricalBayes, Side, one_blas_thread
@@ -81,7 +82,8 @@ def low_rank(
     likelihood : {"gaussian", "binary", "counts"}
         ``binary``: answers have two values and :math:`\mu + b_i + c_j + u_i^\top v_j` is the logit of the higher one,
         fitted by a Gaussian of least Kullback-Leibler divergence: sweeps on pseudo-answers, each with its own noise. Every
-        line's own covariance is used (`exact`), up to a million answers and without features; averages beyond.
+        line's own covariance is used (`exact`), up to a million answers and without features; averages beyond. Up to as many
+        all logits are multiplied with one number near 1, the report's ``slope``, by which they foretell answers left out.
         ``counts``: log1p of the answers is fitted; entries and intervals are counts again.
     row_features, col_features : frame, array or sparse matrix, optional
         Features of the lines, by label or in order, or an (m, m) similarity of the rows; see
@@ -155,7 +157,11 @@ def low_rank(
         evidence = found.report["evidence"] - float(observations.values.sum())  # of the counts
         report = {**found.report, "likelihood": "counts, as log1p", "evidence": evidence}
         return replace(found, logarithm=True, bounds=(0.0, np.inf), report=report)
-    return found if values is None else _as_answers(found, values, fit.exact)
+    if values is None:
+        return found
+    if len(observations) <= binary.EXACT_MOST:
+        found = _sloped(found, observations, values, fit.rows.times)
+    return _as_answers(found, values, fit.exact)
 
 
 def low_rank_of_blocks(
@@ -178,8 +184,8 @@ def low_rank_of_blocks(
     lines enter each other's equations by their average covariance, with yes/no answers, too. Covariances of the result
     may be mapped from files.
     """
-    binary = likelihood == "binary"
-    limits = Limits(max_rank, LONGER * max_sweeps if binary else max_sweeps, tol, progress)
+    most_sweeps = LONGER * max_sweeps if likelihood == "binary" else max_sweeps
+    limits = Limits(max_rank, most_sweeps, tol, progress)
     limits.check(blocks.shape, rank)
     draws = generator(rng)
     params = {
@@ -192,7 +198,7 @@ def low_rank_of_blocks(
         "start": None if start is None else repr(start.posterior and start.posterior.lack_variance),
     }
     name = "all" if out is None else f"without-{len(out.rows)}-{int(out.by_row.sum())}"
-    values = _two_values_of(blocks) if binary else None
+    values = _two_values_of(blocks) if likelihood == "binary" else None
     work = blocks.workshop(f"{name}-{likelihood}-rank-{rank}", params, out)
     fit: BlockBayes
     if values is None:
@@ -396,6 +402,23 @@ def _described(
     coded: Features = found[0]
     side.describe(found[1])
     return coded
+
+
+def _sloped(found: LowRank, seen: Observations, values: Array, row_times: Array) -> LowRank:
+    """Return the fit of yes/no answers with its logits multiplied so that they foretell answers left out."""
+    posterior = found.posterior
+    if posterior is None:
+        return found
+    part = slice(None, None, -(-len(seen) // binary.SAMPLED))
+    i, j = seen.rows[part], seen.cols[part]
+    yes = (seen.values[part] == values[1]).astype(np.float64)
+    times = row_times[i] if len(row_times) else np.ones(len(i))
+    shares = posterior.variance_parts(found.left, found.right, i, j)
+    m, v = binary.left_out(found.latent(i, j), *shares, yes)
+    by = binary.slope(m, v, yes, len(seen) / len(i) * times)
+    strengths = [by**2 * size for size in found.report["component_variances"]]
+    report = {**found.report, "component_variances": strengths, "slope": by}
+    return replace(found.scaled(by), report=report)
 
 
 def _as_answers(found: LowRank, values: Array, exact: bool) -> LowRank:

@@ -161,6 +161,21 @@ class Posterior:
             found[part] = np.einsum("tp,tp->t", x[of_row], z[of_col])
         return np.maximum(found, 0.0).reshape(i.shape)
 
+    def variance_parts(
+        self, left: Array, right: Array, i: Indices, j: Indices
+    ) -> tuple[Array, Array]:
+        """Return what the row, and what the column, adds to the variance of the entries (i, j), shape (t,) each."""
+        of_row, of_col = np.empty(len(i)), np.empty(len(i))
+        for start in range(0, len(i), BLOCK):
+            part = slice(start, start + BLOCK)
+            u, v = design(left[i[part]]), design(right[j[part]])
+            x = row_features(u, packed(self.rows.cov[i[part]]))
+            z = col_features(v, packed(self.cols.cov[j[part]]))
+            half = x.shape[1] // 2
+            of_row[part] = np.einsum("tp,tp->t", x[:, :half], z[:, :half])
+            of_col[part] = np.einsum("tp,tp->t", x[:, half:], z[:, half:])
+        return np.maximum(of_row, 0.0), np.maximum(of_col, 0.0)
+
     def all_variances(self, left: Array, right: Array) -> Array:
         """Return :meth:`entry_variance` of every entry by matrix products, shape (m, n)."""
         x = row_features(design(left), packed(self.rows.cov))
