@@ -216,6 +216,7 @@ def public_tables(folder, data):
         yield "crowd", data / "crowdsourcing" / f"{name}_labels.csv.gz"
 
 
+@pytest.mark.slow
 def test_public_tables_are_called_by_their_names(tmp_path, data_folder):
     told = [
         (kind, advise(file).kind, file.name) for kind, file in public_tables(tmp_path, data_folder)

@@ -277,6 +277,7 @@ def test_scores_rest_on_fits_with_the_features_of_the_lines():
     assert "without the features" not in board.how
 
 
+@pytest.mark.slow
 def test_rows_never_seen_are_scored_by_their_features():
     """Their intervals are as wide as hidden rows are off: they cover, and say more than how rows differ."""
     inside, width, spread = [], [], []

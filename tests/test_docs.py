@@ -23,7 +23,12 @@ MODULES = sorted(
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("name", MODULES)
+LONG = "entrywise.apply.leaderboard.rehearsal"  # whose example plays many purchases
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(m, marks=pytest.mark.slow) if m == LONG else m for m in MODULES]
+)
 def test_docstring_examples(name):
     module = importlib.import_module(name)
     assert module.__doc__, f"{name} must open with what it does"

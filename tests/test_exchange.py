@@ -211,9 +211,10 @@ def test_what_comes_meanwhile_is_done_together():
 
 
 def test_a_study_in_which_much_happens_does_not_keep_others_waiting():
-    order = []
+    order, both = [], threading.Event()
 
     def note(items):
+        both.wait(10)
         order.append(items[0])
         if items[0][0] == "busy" and items[0][1] < 5:
             together.submit("busy", ("busy", items[0][1] + 1))  # always more to do
@@ -222,5 +223,7 @@ def test_a_study_in_which_much_happens_does_not_keep_others_waiting():
     with ThreadPoolExecutor(1) as pool:
         together = Together(pool, note)
         together.submit("busy", ("busy", 0))
-        together.submit("quiet", ("quiet", 0)).result(10)
+        waiting = together.submit("quiet", ("quiet", 0))
+        both.set()
+        waiting.result(10)
         assert np.flatnonzero([who == "quiet" for who, _ in order])[0] <= 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -35,6 +36,11 @@ OTHERWISE = {  # methods whose file does not bear the whole name of the function
 def words(name):
     """Return the words of a name in snake or camel case."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_")
+
+
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
 
 
 def modules():
@@ -130,7 +136,7 @@ def test_nothing_private_is_borrowed():
     wrong = []
     for name, path, package in modules():
         own = name if package else name.rpartition(".")[0]
-        for line, home, what in imports(ast.parse(path.read_text()), name, package):
+        for line, home, what in imports(parsed(path), name, package):
             if home.split(".")[0] != "entrywise":
                 continue
             whole = [*home.split("."), *([what] if what else [])]
@@ -161,7 +167,7 @@ def test_no_two_classes_share_a_name():
     """One word for one thing: a public class of one package is not another thing in the next."""
     homes: dict[str, list[str]] = {}
     for name, path, _ in modules():
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(name)
     assert {k: v for k, v in homes.items() if len(v) > 1} == {}

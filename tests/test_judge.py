@@ -501,6 +501,7 @@ def test_what_the_plan_with_judges_refuses():
         row_scores((3, 4), ew.Prices(human=np.arange(1.0, 5.0)), budget=5, target="human")
 
 
+@pytest.mark.slow
 def test_a_study_with_two_instruments(tmp_path):
     A, rng = board(6, m=10, n=30)
     tables = {"human": A, "judge": soft(A, rng)}
@@ -583,6 +584,7 @@ def test_report_of_tables_with_a_judge(tmp_path):
     assert "judge on g0: offset" in err
 
 
+@pytest.mark.slow
 def test_a_leaderboard_with_instruments_from_the_command(tmp_path):
     A, rng = board(1, m=8, n=30)
     tables = {"human": A, "judge": soft(A, rng)}

@@ -255,7 +255,7 @@ def test_yes_and_no_are_the_same_in_any_number_of_blocks(votes):
     assert truth < np.mean((numbers.entries(*every) - (3.0 * P - 1.0)) ** 2)
 
 
-@pytest.mark.parametrize("death", [2, 9])
+@pytest.mark.parametrize("death", [2, pytest.param(9, marks=pytest.mark.slow)])
 def test_a_fit_of_votes_goes_on_after_its_driver_died(votes, death):
     """Pseudo-answers are mixed with earlier ones: those of the last sweep are there again, dealt into other blocks."""
     folder, _, _ = votes
@@ -311,6 +311,7 @@ def test_a_fit_goes_on_after_its_driver_died(folder, death, monkeypatch):
     assert not (folder / "work").exists()
 
 
+@pytest.mark.slow
 def test_a_growth_that_was_given_up_is_given_up_again_after_a_death(tmp_path, monkeypatch):
     """Sweeps of a fit whose growth or pruning is undone are tried as the last one before a death."""
     i, j, y = triplets(60, 40, 1200, rank=1, noise=1.5, seed=3)

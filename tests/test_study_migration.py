@@ -21,6 +21,7 @@ from entrywise.play import play
 from entrywise.study import Study
 from entrywise.study.database import OURS
 
+pytestmark = pytest.mark.slow
 BEFORE = (
     "08939a1"  # the last commit whose tables are of version 0002 and whose archives of format 1
 )
@@ -162,7 +163,6 @@ def test_a_database_of_the_earlier_version_goes_on(earlier, tmp_path):
         assert connection.exec_driver_sql("PRAGMA application_id").scalar() == OURS
 
 
-@pytest.mark.slow
 def test_a_database_of_the_earlier_version_goes_on_in_postgresql(earlier, own_server):
     earlier(own_server.url)
     goes_on(own_server.url)

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -50,9 +51,20 @@ def _played(plan: Plan, make_oracle: MakeOracle, **extra: Any) -> Run:
     return run
 
 
+_WHOLE: WeakKeyDictionary[Plan, tuple[MakeOracle, Run]] = WeakKeyDictionary()
+
+
+def _whole(plan: Plan, make_oracle: MakeOracle) -> Run:
+    """Return a run to its end, which laws look at and none goes on with: it is played once for all of them."""
+    known = _WHOLE.get(plan)
+    if known is None or known[0] is not make_oracle:
+        known = _WHOLE[plan] = (make_oracle, _played(plan, make_oracle))
+    return known[1]
+
+
 def replays(plan: Plan, make_oracle: MakeOracle) -> None:
     """A replay of the log asks the same questions and ends in the same result."""
-    run = _played(plan, make_oracle)
+    run = _whole(plan, make_oracle)
     again = Run.replay(plan, run.log)
     assert again.finished, f"{plan.name}: the replayed run did not finish"
     assert same_result(run.result, again.result), f"{plan.name}: the replay ended in another result"
@@ -60,7 +72,7 @@ def replays(plan: Plan, make_oracle: MakeOracle) -> None:
 
 def is_seeded(plan: Plan, make_oracle: MakeOracle) -> None:
     """Two runs with the same answers ask the same questions, whatever global randomness does."""
-    first = _played(plan, make_oracle)
+    first = _whole(plan, make_oracle)
     np.random.seed(12345)  # noqa: NPY002  a law about global randomness must touch it
     second = _played(plan, make_oracle)
     assert len(first.log) == len(second.log), (
@@ -110,7 +122,7 @@ def _leaves_situations_alone(plan: Plan, make_oracle: MakeOracle) -> None:
 
 def returns_when_exhausted(plan: Plan, make_oracle: MakeOracle) -> None:
     """When the money runs out, at whatever batch, a plan returns a result and not an exception."""
-    whole = _played(plan, make_oracle)
+    whole = _whole(plan, make_oracle)
     batches = len(whole.log)
     for stop in sorted({0, 1, 2, 3, batches // 2, batches - 1}):
         if not 0 <= stop < batches:
@@ -130,7 +142,7 @@ def returns_when_exhausted(plan: Plan, make_oracle: MakeOracle) -> None:
 
 def never_overspends(plan: Plan, make_oracle: MakeOracle) -> None:
     """Whatever the budget, what was spent stays within it and equals what the oracle answered."""
-    whole = _played(plan, make_oracle)
+    whole = _whole(plan, make_oracle)
     for share in (0.0, 0.1, 0.37, 0.8, 1.0):
         run = _played_for(plan, make_oracle, float(np.floor(whole.ledger.spent * share)))
         if run is None:
@@ -201,7 +213,7 @@ def refuses_bad_answers(plan: Plan, make_oracle: MakeOracle) -> None:
 
 def survives_a_failing_oracle(plan: Plan, make_oracle: MakeOracle) -> None:
     """An oracle that raises midway loses nothing: playing the run again asks nothing twice."""
-    whole, calls = _played(plan, make_oracle), 0
+    whole, calls = _whole(plan, make_oracle), 0
     oracle = make_oracle(0)
 
     def flaky(batch: Batch) -> Any:
@@ -233,7 +245,7 @@ def saves_its_result(plan: Plan, make_oracle: MakeOracle) -> None:
     import tempfile
     from pathlib import Path
 
-    result = _played(plan, make_oracle).result
+    result = _whole(plan, make_oracle).result
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.npz"
         result.save(path)
@@ -254,7 +266,7 @@ def streams_as_it_plays(plan: Plan, make_oracle: MakeOracle) -> None:
     """With every answer there before each step, answers in any order lead to the same questions."""
     if not plan.streaming:
         return
-    whole, oracle, run = _played(plan, make_oracle), make_oracle(0), Run(plan)
+    whole, oracle, run = _whole(plan, make_oracle), make_oracle(0), Run(plan)
     order = np.random.default_rng(0)
     while not run.finished:
         batch = run.ask()
