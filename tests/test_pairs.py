@@ -415,3 +415,16 @@ def test_loud_losses_are_asked_for_directly():
     assert not _Search(exact, False)._silent(
         10_000
     )  # other answers than coins have their noise stated
+
+
+def test_whether_pairs_are_silent_is_asked_once(monkeypatch):
+    """Later answers of good items are beside refused partners: judged by them, the rounds on items would end early."""
+    from entrywise.apply.pairs import FEWEST, _Search
+
+    asked = []
+    monkeypatch.setattr(_Search, "_silent", lambda self, left: not asked.append(left))
+    run = Run(best_pair(64, budget=3000, rank=2, rng=0))
+    ew.play(run, PopulationOracle(quiet_users(64), rng=0))
+    assert len(asked) == 1
+    assert run.checkpoint is not None
+    assert len(run.checkpoint.arrays["items"]) == FEWEST

@@ -39,12 +39,12 @@ from entrywise.types import Array, Indices, Seed, generator
 
 __all__ = ["Population", "PopulationOracle", "best_pair", "population", "regret"]
 
-EXPLORE = 0.25  # of the budget for the low-rank picture
+EXPLORE = 0.4  # of the budget for the low-rank picture
 STRANGERS = (
     0.25  # of the finalists drawn at random: what halving would have found without the picture
 )
 FIRST = 4  # phases of the exploration; item rounds and halving rounds are the phases after them
-ITEMS = 0.5  # of the budget, at most, for learning finalists through their items
+ITEMS = 0.45  # of the budget, where pairs say nothing, for learning finalists through their items
 ITEM_ROUNDS = 6  # in each of which half of the items are dropped
 FEWEST = 4  # items that are never dropped
 HEARD = 5.0  # failures of a pair that tell more than its items do
@@ -114,10 +114,10 @@ def best_pair(
 
     Notes
     -----
-    A quarter of the budget draws a low-rank picture (:func:`~entrywise.active.stochastic_nystrom`). There are two ways to learn
+    Two fifths of the budget draw a low-rank picture (:func:`~entrywise.active.stochastic_nystrom`). There are two ways to learn
     more about the pairs that look best in it: to ask for them, or to ask for their items beside items that are often
-    refused, and to fit again. Where all good pairs have tiny losses the first way hears nothing but zeros; so, while a good
-    pair would fail less than five times in all of its answers, up to half of the budget goes into rounds on items, after
+    refused, and to fit again. Where all good pairs have tiny losses the first way hears nothing but zeros; so, if a good
+    pair would fail less than five times in all of its answers, 45 % of the budget goes into rounds on items, after
     each of which the worse half is dropped. The best pairs of the items left, and a quarter of random strangers,
     then go through sequential halving, where the picture counts as many answers as its variance is worth. The
     strangers are the automatic choice between low rank and plain halving: if the picture misleads, a stranger wins.
@@ -202,7 +202,9 @@ class _Search:
             yield state.checkpoint(items=self.items, F=self.F)
             end = EXPLORE + ITEMS * (state.phase - FIRST) / ITEM_ROUNDS
             part = round(end * total) - state.tally.asked
-            if part <= 0 or not self._silent(total - state.tally.asked):
+            if part <= 0 or not (
+                state.phase > FIRST + 1 or self._silent(total - state.tally.asked)
+            ):
                 state.phase = FIRST + ITEM_ROUNDS
             else:
                 yield from self._ask_items(part)
@@ -238,6 +240,8 @@ class _Search:
         """Whether a good pair would be heard to fail less than a few times, however long it stays in the race.
 
         Its loss is guessed as for one group of users: the product of two good items' mean losses over the mean of all.
+        Asked once, after the exploration: later answers of good items are beside partners that are often refused, and
+        would make them look worse than they are.
         """
         t, n = self.state.tally, self.state.n
         if self.state.noise is not None or len(t.keys) == 0 or n <= FEWEST:
