@@ -29,6 +29,7 @@ from entrywise.scale import Blocks, write_blocks
 
 SECTIONS = ("same", "oracle", "sweep", "large")
 PIECE = 2_000_000
+LIMIT = 1_300_000_000  # of private memory, asked for or used; imports and polars' threads take .5 GB of it
 
 
 def make(path, m, n, known, rank, seed):
@@ -250,42 +251,41 @@ def sweep(bars, folder, quick, runs):
     bars.at_most("GB of a worker's own at its peak", own / 1e9, 1.0)
 
 
-def _limited(folder, limit, known):
+def _limited(call, *args):
+    """Return (CPU s, wall s, bytes of its own, with files, what the call returns) under a limit of private memory."""
     peak = Peak()
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
     started, begun = time.process_time(), time.perf_counter()
+    found = call(*args)
+    return time.process_time() - started, time.perf_counter() - begun, *peak.read(), found
+
+
+def _ingested(folder):
     pattern = f"{folder}/entries/*.parquet"
-    blocks = write_blocks(pattern, f"{folder}/blocks", labels=False, duplicates="mean")
-    ingest = time.process_time() - started
-    found = ew.complete(blocks, rank=2, max_sweeps=6)
-    fit = time.process_time() - started - ingest
-    error = found.report["held_out_rmse"]
-    return ingest, fit, error, len(blocks), peak.read(), time.perf_counter() - begun
+    return len(write_blocks(pattern, f"{folder}/blocks", labels=False, duplicates="mean"))
+
+
+def _fitted(folder):
+    found = ew.complete(Blocks(f"{folder}/blocks"), rank=2, max_sweeps=6)
+    return found.report["held_out_rmse"]
 
 
 def large(bars, folder, quick, runs):
-    """Ingest and complete entries that are larger than the memory their process may use."""
+    """Ingest and complete entries that are larger than the memory that either process may use."""
     known = 2_000_000 if quick else 100_000_000
     make(folder / "entries", known // 200, known // 2000, known, 2, 0)
     size = sum(path.stat().st_size for path in (folder / "entries").iterdir())
-    limit = 1_300_000_000  # of private memory; imports and polars' threads take .5 GB of it
-    _, _, (ingest, fit, error, count, (own, mapped), seconds) = in_child(_limited, str(folder), limit, known)
+    *ingest, count = in_child(_limited, _ingested, str(folder))[2]
+    *fit, error = in_child(_limited, _fitted, str(folder))[2]
     disk = sum(path.stat().st_size for path in (folder / "blocks").rglob("*") if path.is_file())
-    columns = (
-        "entries",
-        "input GB",
-        "limit GB",
-        "ingest CPU s",
-        "fit CPU s",
-        "wall s",
-        "own GB",
-        "with files GB",
-        "disk GB",
-        "error",
-    )
-    row = (count, size / 1e9, limit / 1e9, ingest, fit, seconds, own / 1e9, mapped / 1e9, disk / 1e9, error)
-    show("entries larger than memory, end to end", columns, [row])
-    bars.at_least("input / memory limit", size / limit, 0.0 if quick else 1.0)
+    columns = ("", "CPU s", "wall s", "own GB", "with mapped files GB")
+    rows = [
+        (name, cpu, wall, own / 1e9, mapped / 1e9)
+        for name, (cpu, wall, own, mapped) in (("ingest", ingest), ("fit", fit))
+    ]
+    title = f"{count:,} entries, {size / 1e9:.2f} GB; limit {LIMIT / 1e9} GB; blocks {disk / 1e9:.2f} GB"
+    show(title, columns, rows)
+    bars.at_least("input / memory limit", size / LIMIT, 0.0 if quick else 1.0)
     bars.at_most("held-out error (noise .3)", error, 0.35)
 
 

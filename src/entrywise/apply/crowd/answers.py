@@ -83,12 +83,6 @@ class CrowdAnswers:
         return crowd_steps(len(self))
 
     @cached_property
-    def by_worker(self) -> tuple[Indices, Indices]:
-        """Where each worker's answers begin, shape (W + 1,), and the answers in order of worker."""
-        first, order = self.steps.by_worker(self.worker, len(self.workers))
-        return np.asarray(first), np.asarray(order)
-
-    @cached_property
     def per_worker(self) -> Array:
         """How many answers each worker gave, as floats."""
         return np.bincount(self.worker, minlength=len(self.workers)).astype(np.float64)

@@ -266,6 +266,13 @@ def coin_counts(answers: CrowdAnswers, q: Array) -> Array:
     return hits
 
 
+def doubt_counts(answers: CrowdAnswers, q: Array) -> tuple[Array, Array, Array]:
+    """Expected right answers of each worker, their variance, and the doubt about the items it answered, summed."""
+    sums = np.empty((len(answers.workers), 3))
+    answers.steps.doubt_counts(answers.start, answers.worker, answers.label, q, sums)
+    return sums[:, 0], sums[:, 1], sums[:, 2]
+
+
 def table_counts(answers: CrowdAnswers, q: Array) -> Array:
     """Expected counts of (answer, truth) of each worker, shape (W, k, k)."""
     k = q.shape[1]
