@@ -145,7 +145,7 @@ def test_steps_of_a_crowd_are_the_compiled_ones(seed):
         steps.coin_counts(start, worker, label, q, hits)
         steps.table_counts(start, worker, label, q, tables)
         steps.doubt_counts(start, worker, label, q, doubts)
-        found += [hits, tables, doubts]
+        found += [hits, tables, doubts, steps.class_totals(q)]
         for coin, told in ((False, table), (True, gain[:, None, None].copy())):
             steps.left_out(start, worker, label, prior, told, coin, odds)
             found += [odds.copy(), steps.predicted(odds, said, some, 0.4)]

@@ -233,9 +233,9 @@ def binary_step(start: Any, code: Any, prior: float, weight: Any, q: Any, counts
 
 @njit(cache=True)
 def _digamma(x: float) -> Any:
-    """Return the digamma function at x > 0, to 1e-12: recurrence above 8, then its asymptotic series."""
+    """Return the digamma function at x > 0, to 1e-12: recurrence above 6, then its asymptotic series."""
     found = 0.0
-    while x < 8.0:
+    while x < 6.0:
         found -= 1.0 / x
         x += 1.0
     y = 1.0 / (x * x)
@@ -252,7 +252,7 @@ def _digamma_sum(counts: Any, a: float) -> Any:
     for w in range(len(counts)):
         if counts[w] > 0.0:
             x = counts[w] + a
-            while x < 8.0:
+            while x < 6.0:
                 found -= 1.0 / x
                 x += 1.0
             z = 1.0 / x
@@ -300,6 +300,17 @@ def learn_strength(counts: Any, prior: Any, steps: int, least: float, most: floa
             for l in range(L):
                 prior[l, c] = max(prior[l, c] / size * min(max(size, least), most), 1e-3)
     return prior
+
+
+@njit(cache=True)
+def class_totals(q: Any) -> Any:
+    """Expected number of items of each class."""
+    n, k = q.shape
+    found = np.zeros(k)
+    for i in range(n):
+        for c in range(k):
+            found[c] += q[i, c]
+    return found
 
 
 @njit(cache=True)

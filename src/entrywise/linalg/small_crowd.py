@@ -190,6 +190,11 @@ def learn_strength(counts: Array, prior: Array, steps: int, least: float, most: 
     return prior
 
 
+def class_totals(q: Array) -> Array:
+    """Expected number of items of each class."""
+    return np.asarray(q.sum(axis=0))
+
+
 def coin_counts(start: Indices, worker: Indices, label: Indices, q: Array, hits: Array) -> None:
     """Expected right answers of each worker."""
     hits[:] = np.bincount(worker, q[_items(start), label], len(hits))
