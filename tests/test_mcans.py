@@ -37,6 +37,25 @@ def test_given_order_asks_exactly_the_papers_queries(K, r, unknown, known):
         assert np.abs(found.entries(i, j) - truth.entries(i, j)).max() <= 1e-12 * scale
 
 
+@pytest.mark.parametrize("rank", [0, 1, 12])
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_a_bound_of_round_off_stands_for_margins_that_are_nothing(monkeypatch, rank, scale):
+    X = np.random.default_rng(rank).standard_normal((60, 8))
+    A = scale * KernelOracle(X, gamma=0.1).block(np.arange(60), np.arange(60))
+    state = Schur(np.diag(A))
+    if rank:
+        state.take_block(np.arange(rank), A[:rank])
+    quick = state.margins(0.05)
+    monkeypatch.setattr("entrywise.linalg.schur.NEGLIGIBLE", -1.0)
+    exact = state.margins(0.05)
+    assert np.all(exact <= quick)
+    assert quick.max() <= 1e-9 * state.residual.mean()
+    # what is explained to round-off is told column by column
+    monkeypatch.undo()
+    state.residual[:] = 0.0
+    np.testing.assert_array_equal(state.margins(0.05), exact)
+
+
 def ordered(n, order, *, seed=0, **params):
     """The plan that takes columns in this order; as they are given, it is the paper's."""
     if order == "given":

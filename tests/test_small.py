@@ -141,10 +141,11 @@ def test_steps_of_a_crowd_are_the_compiled_ones(seed):
             found += [*step(start, worker, label, prior, told, mine, sums), mine, sums.copy()]
         mine, sums = q[:, :2].copy(), np.empty(2 * W)
         found += [*steps.binary_step(start, code, 0.3, rng_weight, mine, sums), mine, sums]
-        hits, tables = np.empty(W), np.empty((W, k, k))
+        hits, tables, doubts = np.empty(W), np.empty((W, k, k)), np.empty((W, 3))
         steps.coin_counts(start, worker, label, q, hits)
         steps.table_counts(start, worker, label, q, tables)
-        found += [hits, tables]
+        steps.doubt_counts(start, worker, label, q, doubts)
+        found += [hits, tables, doubts, steps.class_totals(q)]
         for coin, told in ((False, table), (True, gain[:, None, None].copy())):
             steps.left_out(start, worker, label, prior, told, coin, odds)
             found += [odds.copy(), steps.predicted(odds, said, some, 0.4)]

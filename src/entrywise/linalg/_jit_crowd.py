@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+LARGE = 1e200  # a product of numbers from 1 to the number of classes whose logarithm is taken before it overflows
+
 
 @njit(cache=True)
 def number(names: Any, size: int) -> Any:
@@ -48,24 +50,26 @@ def by_worker(worker: Any, W: int) -> Any:
 
 
 @njit(cache=True)
+def _longer(x: Any, used: int, size: int) -> Any:
+    """Return an array of `size` that begins with what x holds."""
+    found = np.empty(size, x.dtype)
+    for t in range(used):
+        found[t] = x[t]
+    return found
+
+
+@njit(cache=True)
 def agreements(start: Any, item: Any, worker: Any, label: Any, first: Any, order: Any) -> Any:
     """Return the pairs of workers i < j who share items, how many they share, and on how many they agree.
 
     Workers come from the last to the first; what an item has in store are the answers of those before.
     """
-    W, size = len(first) - 1, 1024
-    shared, agreed, met = np.zeros(W), np.zeros(W), np.empty(W, np.int64)
-    i, j, count, same = (
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size),
-        np.empty(size),
-    )
-    store, said, full = (
-        np.empty(len(worker), np.int64),
-        np.empty(len(worker), np.int64),
-        start[:-1].copy(),
-    )
+    W, size = len(first) - 1, 2 * len(worker)
+    shared, met = np.zeros((W, 2)), np.empty(W, np.int64)  # items in common, and answers alike
+    i, j = np.empty(size, np.int64), np.empty(size, np.int64)
+    count, same = np.empty(size), np.empty(size)
+    store, said = np.empty(len(worker), np.int32), np.empty(len(worker), np.int32)
+    full = start[:-1].copy()
     pairs = 0
     for w in range(W - 1, -1, -1):
         seen = 0
@@ -73,33 +77,22 @@ def agreements(start: Any, item: Any, worker: Any, label: Any, first: Any, order
             at = item[t]
             for s in range(start[at], full[at]):
                 v = store[s]
-                if shared[v] == 0.0:
+                if shared[v, 0] == 0.0:
                     met[seen] = v
                     seen += 1
-                shared[v] += 1.0
-                agreed[v] += said[s] == label[t]
+                shared[v, 0] += 1.0
+                shared[v, 1] += said[s] == label[t]
         for t in order[first[w] : first[w + 1]]:
             at = item[t]
             store[full[at]], said[full[at]] = w, label[t]
             full[at] += 1
         if pairs + seen > size:
             size = 2 * (pairs + seen)
-            more = (
-                np.empty(size, np.int64),
-                np.empty(size, np.int64),
-                np.empty(size),
-                np.empty(size),
-            )
-            more[0][:pairs], more[1][:pairs], more[2][:pairs], more[3][:pairs] = (
-                i[:pairs],
-                j[:pairs],
-                count[:pairs],
-                same[:pairs],
-            )
-            i, j, count, same = more
+            i, j = _longer(i, pairs, size), _longer(j, pairs, size)
+            count, same = _longer(count, pairs, size), _longer(same, pairs, size)
         for v in met[:seen]:
-            i[pairs], j[pairs], count[pairs], same[pairs] = w, v, shared[v], agreed[v]
-            shared[v], agreed[v] = 0.0, 0.0
+            i[pairs], j[pairs], count[pairs], same[pairs] = w, v, shared[v, 0], shared[v, 1]
+            shared[v, 0], shared[v, 1] = 0.0, 0.0
             pairs += 1
     return i[:pairs], j[:pairs], count[:pairs], same[:pairs]
 
@@ -110,7 +103,8 @@ def factor_agreement(s: Any, i: Any, j: Any, count: Any, value: Any, sweeps: int
     W = len(s)
     s, top, low = s.copy(), np.empty(W), np.empty(W)
     for _ in range(sweeps):
-        top[:], low[:] = 0.0, 0.0
+        for w in range(W):
+            top[w], low[w] = 0.0, 0.0
         for e in range(len(i)):
             a, b, c = s[i[e]], s[j[e]], count[e]
             top[i[e]] += c * value[e] * b
@@ -124,20 +118,28 @@ def factor_agreement(s: Any, i: Any, j: Any, count: Any, value: Any, sweeps: int
 
 
 @njit(cache=True)
-def _softmax(score: Any, q: Any) -> Any:
-    """Write the softmax of `score` into `q`; return how much q changed, and its entropy."""
-    top, total, change, mean = score.max(), 0.0, 0.0, 0.0
-    for c in range(len(score)):
+def _softmax(score: Any, q: Any, i: int) -> Any:
+    """Write the softmax of `score` into ``q[i]``; return how much that changed, and its entropy in two parts.
+
+    The entropy is the second number, and the logarithm of the third, from 1 to k: those of many items are taken in one.
+    """
+    k = len(score)
+    top, total, change, mean = score[0], 0.0, 0.0, 0.0
+    for c in range(1, k):
+        top = max(top, score[c])
+    for c in range(k):
         above = score[c] - top
-        score[c] = np.exp(above)
-        total += score[c]
-        if score[c] > 0.0:
-            mean += score[c] * above
-    for c in range(len(score)):
-        p = score[c] / total
-        change += abs(p - q[c])
-        q[c] = p
-    return change, np.log(total) - mean / total
+        x = np.exp(above)
+        score[c] = x
+        total += x
+        if x > 0.0:
+            mean += x * above
+    share = 1.0 / total
+    for c in range(k):
+        p = score[c] * share
+        change += abs(p - q[i, c])
+        q[i, c] = p
+    return change, -mean * share, total
 
 
 @njit(cache=True)
@@ -148,18 +150,23 @@ def coin_step(start: Any, worker: Any, label: Any, prior: Any, gain: Any, q: Any
     """
     n, k = q.shape
     hits[:] = 0.0
-    change, entropy = 0.0, 0.0
+    change, entropy, product = 0.0, 0.0, 1.0
     score = np.empty(k)
     for i in range(n):
-        score[:] = prior
+        for c in range(k):
+            score[c] = prior[c]
         for t in range(start[i], start[i + 1]):
             score[label[t]] += gain[worker[t]]
-        moved, spread = _softmax(score, q[i])
+        moved, spread, total = _softmax(score, q, i)
         change += moved
         entropy += spread
+        product *= total
+        if product > LARGE:
+            entropy += np.log(product)
+            product = 1.0
         for t in range(start[i], start[i + 1]):
             hits[worker[t]] += q[i, label[t]]
-    return change / n, entropy
+    return change / n, entropy + np.log(product)
 
 
 @njit(cache=True)
@@ -173,22 +180,27 @@ def table_step(
     """
     n, k = q.shape
     counts[:] = 0.0
-    change, entropy = 0.0, 0.0
+    change, entropy, product = 0.0, 0.0, 1.0
     score = np.empty(k)
     for i in range(n):
-        score[:] = prior
+        for c in range(k):
+            score[c] = prior[c]
         for t in range(start[i], start[i + 1]):
             w, l = worker[t], label[t]
             for c in range(k):
                 score[c] += table[w, l, c]
-        moved, spread = _softmax(score, q[i])
+        moved, spread, total = _softmax(score, q, i)
         change += moved
         entropy += spread
+        product *= total
+        if product > LARGE:
+            entropy += np.log(product)
+            product = 1.0
         for t in range(start[i], start[i + 1]):
             w, l = worker[t], label[t]
             for c in range(k):
                 counts[w, l, c] += q[i, c]
-    return change / n, entropy
+    return change / n, entropy + np.log(product)
 
 
 @njit(cache=True)
@@ -221,9 +233,9 @@ def binary_step(start: Any, code: Any, prior: float, weight: Any, q: Any, counts
 
 @njit(cache=True)
 def _digamma(x: float) -> Any:
-    """Return the digamma function at x > 0, to 1e-12: recurrence above 8, then its asymptotic series."""
+    """Return the digamma function at x > 0, to 1e-12: recurrence above 6, then its asymptotic series."""
     found = 0.0
-    while x < 8.0:
+    while x < 6.0:
         found -= 1.0 / x
         x += 1.0
     y = 1.0 / (x * x)
@@ -240,7 +252,7 @@ def _digamma_sum(counts: Any, a: float) -> Any:
     for w in range(len(counts)):
         if counts[w] > 0.0:
             x = counts[w] + a
-            while x < 8.0:
+            while x < 6.0:
                 found -= 1.0 / x
                 x += 1.0
             z = 1.0 / x
@@ -291,12 +303,38 @@ def learn_strength(counts: Any, prior: Any, steps: int, least: float, most: floa
 
 
 @njit(cache=True)
+def class_totals(q: Any) -> Any:
+    """Expected number of items of each class."""
+    n, k = q.shape
+    found = np.zeros(k)
+    for i in range(n):
+        for c in range(k):
+            found[c] += q[i, c]
+    return found
+
+
+@njit(cache=True)
 def coin_counts(start: Any, worker: Any, label: Any, q: Any, hits: Any) -> None:
     """Expected right answers of each worker."""
     hits[:] = 0.0
     for i in range(q.shape[0]):
         for t in range(start[i], start[i + 1]):
             hits[worker[t]] += q[i, label[t]]
+
+
+@njit(cache=True)
+def doubt_counts(start: Any, worker: Any, label: Any, q: Any, sums: Any) -> None:
+    """Put into ``sums`` of shape (W, 3) the expected right answers of each worker, their variance, and its items' doubt."""
+    sums[:] = 0.0
+    for i in range(q.shape[0]):
+        top = q[i, 0]
+        for c in range(1, q.shape[1]):
+            top = max(top, q[i, c])
+        for t in range(start[i], start[i + 1]):
+            p, w = q[i, label[t]], worker[t]
+            sums[w, 0] += p
+            sums[w, 1] += p * (1.0 - p)
+            sums[w, 2] += 1.0 - top
 
 
 @njit(cache=True)
@@ -337,7 +375,8 @@ def left_out(
                 out[t, 0], out[t, 1] = min(-odds, 0.0), min(odds, 0.0)
         return
     for i in range(len(start) - 1):
-        score[:] = prior
+        for c in range(k):
+            score[c] = prior[c]
         for t in range(start[i], start[i + 1]):
             if coin:
                 score[label[t]] += table[worker[t], 0, 0]
@@ -345,14 +384,15 @@ def left_out(
                 for c in range(k):
                     score[c] += table[worker[t], label[t], c]
         for t in range(start[i], start[i + 1]):
+            w, l, top = worker[t], label[t], -np.inf
             for c in range(k):
-                out[t, c] = score[c]
-            if coin:
-                out[t, label[t]] -= table[worker[t], 0, 0]
-            else:
-                for c in range(k):
-                    out[t, c] -= table[worker[t], label[t], c]
-            top = out[t].max()
+                less = 0.0
+                if not coin:
+                    less = table[w, l, c]
+                elif c == l:
+                    less = table[w, 0, 0]
+                out[t, c] = score[c] - less
+                top = max(top, out[t, c])
             for c in range(k):
                 out[t, c] -= top
 

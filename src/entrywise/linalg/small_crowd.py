@@ -190,9 +190,22 @@ def learn_strength(counts: Array, prior: Array, steps: int, least: float, most: 
     return prior
 
 
+def class_totals(q: Array) -> Array:
+    """Expected number of items of each class."""
+    return np.asarray(q.sum(axis=0))
+
+
 def coin_counts(start: Indices, worker: Indices, label: Indices, q: Array, hits: Array) -> None:
     """Expected right answers of each worker."""
     hits[:] = np.bincount(worker, q[_items(start), label], len(hits))
+
+
+def doubt_counts(start: Indices, worker: Indices, label: Indices, q: Array, sums: Array) -> None:
+    """Put into ``sums`` of shape (W, 3) the expected right answers of each worker, their variance, and its items' doubt."""
+    item = _items(start)
+    p, top = q[item, label], q.max(axis=1)[item]
+    for c, told in enumerate((p, p * (1.0 - p), 1.0 - top)):
+        sums[:, c] = np.bincount(worker, told, len(sums))
 
 
 def table_counts(start: Indices, worker: Indices, label: Indices, q: Array, counts: Array) -> None:

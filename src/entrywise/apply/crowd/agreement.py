@@ -29,6 +29,9 @@ SHRINK = (
     20.0  # pseudo-answers at the mean skill: 0, 20 and 60 were tried, 20 loses least to the vote
 )
 WEAKEST = -5.0  # log skill of a worker whose agreement is all noise, at the start
+SWEEPS = 30  # of least squares
+ROUGH = 8  # of them for a start: skills are then .03 from the end, and have deviations of .2
+NEAR, STEPS = 0.01, 30  # relative residual of a start's logarithms, and steps towards it at most
 TURNED = 0.98  # of the misfit: what signs along the tree must reach to be believed
 
 
@@ -79,18 +82,19 @@ def agreement(answers: CrowdAnswers, *, thin: bool = False) -> Agreement:
     """Compare all pairs of workers on the items they share; with `thin`, on some of these where pairs are very many."""
     W, k = len(answers.workers), len(answers.classes)
     start, item, worker, label = answers.start, answers.item, answers.worker, answers.label
-    first, order = answers.by_worker
-    size = np.minimum(np.diff(start), CROWDED)
-    keep = np.ones(len(item), bool)
     if np.diff(start).max() > CROWDED:
         keep = _spread(start, item)
-    pairs = size * (size - 1) // 2
-    if thin and pairs.sum() > TOO_MANY:
-        keep &= _thinned(answers, pairs)[item]
-    if not keep.all():
         start = np.r_[0, np.cumsum(keep)][start]
         item, worker, label = item[keep], worker[keep], label[keep]
-        first, order = answers.steps.by_worker(worker, W)
+    size = np.diff(start)
+    pairs = size * (size - 1) // 2
+    if thin and pairs.sum() > TOO_MANY:
+        kept = _thinned(answers, pairs)
+        among = np.repeat(kept, size)
+        worker, label, size = worker[among], label[among], size[kept]
+        start = np.r_[0, np.cumsum(size)]
+        item = np.repeat(np.arange(len(size)), size)
+    first, order = answers.steps.by_worker(worker, W)
     i, j, count, same = answers.steps.agreements(start, item, worker, label, first, order)
     share = same / np.maximum(count, 1.0)
     return Agreement(i, j, count, (k * share - 1.0) / (k - 1.0))
@@ -113,9 +117,7 @@ def _spread(start: Indices, item: Indices) -> NDArray[np.bool_]:
     return np.asarray((place * CROWDED) // size != ((place - 1) * CROWDED) // size)
 
 
-def rank_one_skills(
-    answers: CrowdAnswers, shrink: float, sweeps: int = 30, *, exact: bool = True
-) -> Skills:
+def rank_one_skills(answers: CrowdAnswers, shrink: float, *, exact: bool = True) -> Skills:
     r"""Return skills :math:`s` with :math:`s_i s_j \approx` agreement, weighted by the items shared.
 
     Logarithms first: :math:`\log|s_i| + \log|s_j|` is a Laplacian system on the double cover, where every worker has a
@@ -132,11 +134,13 @@ def rank_one_skills(
     # an agreement near zero is known to one deviation only
     size = np.maximum(np.abs(value), 0.5 / np.sqrt(count))
     weight = count * size**2
-    plain = Laplacian(W, i, j, weight)
-    component = plain.components[1]
-    s, odd = _sizes(W, i, j, weight, np.log(size), exact)
-    flips = np.rint(np.abs(plain.walk((value < 0).astype(np.float64))))
+    graph = Laplacian(W, i, j, weight)
+    odd = _on_odd_cycles(graph)
+    component = graph.components[1]
+    s = np.exp(np.clip(_log_sizes(graph, np.log(size), exact), WEAKEST, 0.0))
+    flips = np.rint(np.abs(graph.walk((value < 0).astype(np.float64))))
     starts = s, np.where(flips % 2 > 0, -s, s)
+    sweeps = SWEEPS if exact else ROUGH
     fits = [answers.steps.factor_agreement(x, i, j, count, value, sweeps) for x in starts]
     misfit = [float((count * (value - x[i] * x[j]) ** 2).sum()) for x in fits]
     s = fits[int(misfit[1] < TURNED * misfit[0])]
@@ -148,21 +152,48 @@ def rank_one_skills(
     return Skills(np.where(odd, s, np.nan), component, odd)
 
 
-def _sizes(
-    W: int, i: Indices, j: Indices, weight: Array, log_size: Array, exact: bool
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Sizes of the skills by logarithms on the double cover, and who is on an odd cycle."""
-    cover = Laplacian(2 * W, np.r_[i, j], np.r_[j + W, i + W], np.r_[weight, weight])
-    sides = cover.components[1]
-    odd = sides[:W] == sides[W:]  # a walk of odd length joins a worker's two copies
-    both = np.r_[log_size, log_size]
-    exact = exact or cover.n <= FEW_NODES  # an inverse costs no more than the steps
-    x = cover.potentials(both) if exact else _near_potentials(cover, both)
-    return np.exp(np.clip((x[:W] - x[W:]) / 2.0, WEAKEST, 0.0)), odd
+def _on_odd_cycles(graph: Laplacian) -> NDArray[np.bool_]:
+    """Which workers are in a component with a cycle of odd length: an edge joins two that are alike far along the tree."""
+    side = np.rint(np.abs(graph.walk(np.ones(len(graph.i))))) % 2
+    parts, component = graph.components
+    odd = np.zeros(parts, bool)
+    odd[component[graph.i[side[graph.i] == side[graph.j]]]] = True
+    return np.asarray(odd[component])
 
 
-def _near_potentials(graph: Laplacian, differences: Array) -> Array:
-    """Potentials on the tree of the heaviest edges, and some conjugate-gradient steps for the misfit."""
-    p = graph.walk(differences)
-    flow = graph.weights * (differences - (p[graph.i] - p[graph.j]))
-    return np.asarray(p + graph.solve(graph.divergence(flow), 1e-2, method="jacobi", most=30))
+def _log_sizes(graph: Laplacian, log_size: Array, exact: bool) -> Array:
+    """Logarithms of the skills' sizes whose sums along edges are known, by potentials on the double cover."""
+    if not exact and 2 * graph.n > FEW_NODES:
+        return _near_logs(graph, log_size)
+    W, i, j = graph.n, graph.i, graph.j
+    cover = Laplacian(2 * W, np.r_[i, j], np.r_[j + W, i + W], np.r_[graph.weights, graph.weights])
+    x = cover.potentials(np.r_[log_size, log_size])
+    return np.asarray((x[:W] - x[W:]) / 2.0)
+
+
+def _near_logs(graph: Laplacian, log_size: Array) -> Array:
+    r"""Return x with :math:`x_i + x_j \approx` the logarithms, near to weighted least squares.
+
+    The normal equations are those of the double cover for potentials of opposite sign on the two copies; conjugate
+    gradients from 0, scaled by the diagonal.
+    """
+    W, i, j, weight = graph.n, graph.i, graph.j, graph.weights
+
+    def gathered(flow: Array) -> Array:
+        return np.asarray(np.bincount(i, flow, W) + np.bincount(j, flow, W))
+
+    diagonal = np.maximum(gathered(weight), 1e-300)
+    x, r = np.zeros(W), gathered(weight * log_size)
+    z = r / diagonal
+    p, now = z, float(r @ z)
+    goal = NEAR**2 * now
+    for _ in range(STEPS):
+        if now <= goal:
+            break
+        q = gathered(weight * (p[i] + p[j]))
+        far = now / float(p @ q)
+        x, r = x + far * p, r - far * q
+        z = r / diagonal
+        now, before = float(r @ z), now
+        p = z + (now / before) * p
+    return x

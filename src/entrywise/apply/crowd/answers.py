@@ -64,7 +64,8 @@ class CrowdAnswers:
             order = np.argsort(item, kind="stable")
             item, worker, label = item[order], worker[order], label[order]
         kept = _once(item, worker, repeats, item_names, worker_names)
-        item, worker, label = item[kept], worker[kept], label[kept]
+        if kept is not None:
+            item, worker, label = item[kept], worker[kept], label[kept]
         start = np.zeros(len(item_names) + 1, np.int64)
         np.cumsum(np.bincount(item, minlength=len(item_names)), out=start[1:])
         return cls(start, worker, label, item_names, worker_names, class_names)
@@ -81,12 +82,6 @@ class CrowdAnswers:
     def steps(self) -> Any:
         """The passes over so many answers: compiled, or in numpy where they are few."""
         return crowd_steps(len(self))
-
-    @cached_property
-    def by_worker(self) -> tuple[Indices, Indices]:
-        """Where each worker's answers begin, shape (W + 1,), and the answers in order of worker."""
-        first, order = self.steps.by_worker(self.worker, len(self.workers))
-        return np.asarray(first), np.asarray(order)
 
     @cached_property
     def per_worker(self) -> Array:
@@ -118,7 +113,8 @@ class CrowdAnswers:
     @cached_property
     def shared(self) -> NDArray[np.bool_]:
         """Which workers share an item with another worker."""
-        several = np.diff(self.start)[self.item] > 1
+        size = np.diff(self.start)
+        several = np.repeat(size > 1, size)
         found = np.zeros(len(self.workers), bool)
         found[self.worker[several]] = True
         return found
@@ -172,13 +168,13 @@ def _into(label: Indices, used: Names, classes: Names) -> tuple[Indices, Names]:
 
 def _once(
     item: Indices, worker: Indices, repeats: Repeats, items: Names, workers: Names
-) -> NDArray[np.bool_]:
-    """Return which answers are kept, so that each worker speaks once an item."""
+) -> NDArray[np.bool_] | None:
+    """Return which answers are kept, so that each worker speaks once an item; None is all."""
     if repeats not in ("refuse", "first", "last", "keep"):
         raise ParameterError(f"repeats must be refuse, first, last or keep, got {repeats!r}")
-    kept = np.ones(len(item), bool)
     if repeats == "keep" or not crowd_steps(len(item)).repeated(item, worker, len(workers)):
-        return kept
+        return None
+    kept = np.ones(len(item), bool)
     key = item * len(workers) + worker
     order = np.argsort(key, kind="stable")
     same = key[order][1:] == key[order][:-1]

@@ -22,6 +22,7 @@ STRENGTH = (0.3, 1000.0)  # bounds of the prior's strength, in answers
 LAST = 4  # fixed-point steps of the prior's strength before evidence is told
 AGAIN = 16.0  # how far a fit that goes on may jump at first
 SAME = 0.02  # mean distance at which two posteriors are one
+LOOKED_AT = 20_000  # items that tell that distance to a hundredth of it
 USUAL = (2.8, 1.2)  # the coin's prior at the start: four answers, seven in ten right
 POOLED = 4.0  # the tables' prior at the start, in answers, at the pooled shares
 LOGS = 7.0  # logarithms of a prior's strength stay within so much of 0: STRENGTH, with room
@@ -137,9 +138,9 @@ def fit_coin(
     given = answers.per_worker
     q, hits = _begin(answers, start), np.empty(W)
     if isinstance(start, CrowdFit) and start.model == "one-coin":
-        x = np.concatenate([start.counts, _totals(q), np.log(start.strength)])
+        x = np.concatenate([start.counts, answers.steps.class_totals(q), np.log(start.strength)])
     else:
-        x = np.concatenate([coin_counts(answers, q), _totals(q), np.log(USUAL)])
+        x = np.concatenate([coin_counts(answers, q), answers.steps.class_totals(q), np.log(USUAL)])
     gain, prior, entropy = np.empty(W), np.empty(k), 0.0
 
     def step(x: Array) -> tuple[Array, float]:
@@ -152,7 +153,7 @@ def fit_coin(
         change, entropy = coin_step(answers, prior, gain, q, hits)
         if near is not None:
             change = min(change, apart(q, near))
-        return np.concatenate([hits, _totals(q), np.log(strength)]), change
+        return np.concatenate([hits, answers.steps.class_totals(q), np.log(strength)]), change
 
     low = np.r_[np.zeros(W + k), -LOGS, -LOGS]
     top = np.r_[given, np.full(k, float(len(q))), LOGS, LOGS]
@@ -161,7 +162,7 @@ def fit_coin(
     N = np.column_stack([hits, given - hits])
     strength = learn_strength(answers, N[:, :, None], np.exp(x[-2:, None]), LAST)[:, 0]
     evidence = entropy + float((_log_beta(N + strength, 1) - _log_beta(strength, 0)).sum())
-    evidence += -float(N[:, 1].sum()) * np.log(k - 1.0) + _share_evidence(q, shares)
+    evidence += -float(N[:, 1].sum()) * np.log(k - 1.0) + _share_evidence(answers, q, shares)
     return CrowdFit(
         model="one-coin",
         shares=shares,
@@ -199,13 +200,13 @@ def fit_full(
         first = table_counts(answers, q)
         pooled = first.sum(axis=0) + 0.1  # (answer, truth)
         strength = POOLED * pooled / pooled.sum(axis=0)
-    x = np.concatenate([first.ravel(), _totals(q), np.log(strength).ravel()])
+    x = np.concatenate([first.ravel(), answers.steps.class_totals(q), np.log(strength).ravel()])
     table, prior, entropy = np.empty((W, k, k)), np.empty(k), 0.0
     told: list[float] = []
 
     def evidence(strength: Array) -> float:
         tables = _log_beta(counts + strength, 1) - _log_beta(strength, 0)
-        return entropy + float(tables.sum()) + _share_evidence(q, shares)
+        return entropy + float(tables.sum()) + _share_evidence(answers, q, shares)
 
     def step(x: Array) -> tuple[Array, float]:
         nonlocal table, prior, entropy
@@ -221,7 +222,9 @@ def fit_full(
                 change = 0.0
         if near is not None:
             change = min(change, apart(q, near))
-        return np.concatenate([counts.ravel(), _totals(q), np.log(strength).ravel()]), change
+        return np.concatenate(
+            [counts.ravel(), answers.steps.class_totals(q), np.log(strength).ravel()]
+        ), change
 
     def valid(x: Array) -> Array:
         counted, logs = x[: size + k], x[size + k :]
@@ -254,8 +257,9 @@ def _begin(answers: CrowdAnswers, start: Array | CrowdFit | None) -> Array:
 
 
 def apart(q: Array, other: Array) -> float:
-    """Mean over the items of how far two posteriors lie apart; 0 when that is below `SAME`."""
-    mean = float(np.abs(q - other).sum()) / len(q)
+    """Mean over items, `LOOKED_AT` or more through the list, of how far two posteriors lie apart; 0 below `SAME`."""
+    some = slice(None, None, max(1, len(q) // LOOKED_AT))
+    mean = float(np.abs(q[some] - other[some]).sum()) / len(q[some])
     return 0.0 if mean < SAME else mean
 
 
@@ -264,6 +268,13 @@ def coin_counts(answers: CrowdAnswers, q: Array) -> Array:
     hits = np.empty(len(answers.workers))
     answers.steps.coin_counts(answers.start, answers.worker, answers.label, q, hits)
     return hits
+
+
+def doubt_counts(answers: CrowdAnswers, q: Array) -> tuple[Array, Array, Array]:
+    """Expected right answers of each worker, their variance, and the doubt about the items it answered, summed."""
+    sums = np.empty((len(answers.workers), 3))
+    answers.steps.doubt_counts(answers.start, answers.worker, answers.label, q, sums)
+    return sums[:, 0], sums[:, 1], sums[:, 2]
 
 
 def table_counts(answers: CrowdAnswers, q: Array) -> Array:
@@ -314,11 +325,6 @@ def table_step(
     return float(change), float(entropy)
 
 
-def _totals(q: Array) -> Array:
-    """Expected number of items of each class."""
-    return np.asarray(np.ones(len(q)) @ q)
-
-
 def _log_shares(count: Array, shares: bool) -> Array:
     """Log shares of the classes from the expected number of items in each."""
     if not shares:
@@ -326,11 +332,11 @@ def _log_shares(count: Array, shares: bool) -> Array:
     return np.asarray(np.log((count + 1.0) / (count + 1.0).sum()))
 
 
-def _share_evidence(q: Array, shares: bool) -> float:
+def _share_evidence(answers: CrowdAnswers, q: Array, shares: bool) -> float:
     n, k = q.shape
     if not shares:
         return float(-n * np.log(k))
-    return float(_log_beta(_totals(q) + 1.0, 0) - _log_beta(np.ones(k), 0))
+    return float(_log_beta(answers.steps.class_totals(q) + 1.0, 0) - _log_beta(np.ones(k), 0))
 
 
 def _log_beta(a: Array, axis: int) -> Array:

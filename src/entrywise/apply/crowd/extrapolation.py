@@ -37,8 +37,8 @@ def climb(
             return two, steps
         r = one - x
         v = two - one - r
-        bend = float(v @ v)
-        far = max(1.0, float(np.sqrt(r @ r / bend))) if bend > 0 else 1.0
+        bend = float((v * v).sum())  # not v @ v, for which a library may wake its threads
+        far = max(1.0, float(np.sqrt((r * r).sum() / bend))) if bend > 0 else 1.0
         if far >= reach:
             far, reach = reach, LONGER * reach
         x = two if far == 1.0 else valid(x + 2.0 * far * r + far**2 * v)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from entrywise.apply.crowd.agreement import Skills
 from entrywise.apply.crowd.answers import CrowdAnswers
 from entrywise.apply.crowd.choice import TABLE_LIMIT
-from entrywise.apply.crowd.dawid_skene import CrowdFit, coin_counts, fit_coin, table_counts
+from entrywise.apply.crowd.dawid_skene import CrowdFit, doubt_counts, fit_coin, table_counts
 from entrywise.apply.names import Names
 from entrywise.types import Array
 
@@ -37,18 +37,16 @@ def skills_of(answers: CrowdAnswers, fit: CrowdFit, q: Array, rank_one: Skills) 
     the answers it did not give, with the doubt about each item, and with what all workers get wrong together,
     half of the mean doubt of its items: that does not fall with their number.
     """
-    W, k = len(answers.workers), len(answers.classes)
+    k = len(answers.classes)
     given = answers.per_worker
     prior = fit.strength
     if fit.model != "one-coin":
         prior = fit_coin(answers, fit.q, shares=fit.shares, most=5).strength
     prior = prior * min(1.0, FIRM / float(prior.sum()))
-    right = coin_counts(answers, q)
+    right, varied, doubted = doubt_counts(answers, q)
     skill = (right + prior[0]) / (given + prior.sum())
-    chance = q[answers.item, answers.label]
-    doubt = np.bincount(answers.worker, chance * (1.0 - chance), W) / given**2
-    shared = COMMON * np.bincount(answers.worker, 1.0 - q.max(axis=1)[answers.item], W) / given
-    variance = skill * (1.0 - skill) / (given + prior.sum()) + doubt + shared**2
+    shared = COMMON * doubted / given
+    variance = skill * (1.0 - skill) / (given + prior.sum()) + varied / given**2 + shared**2
     informed, spread = _informed(answers, q, right)
     spread = np.sqrt(spread**2 + (k / (k - 1.0) * shared) ** 2)
     unknown = ~rank_one.determined
