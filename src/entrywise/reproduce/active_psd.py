@@ -466,10 +466,10 @@ def _map(kind: str, X: Array) -> Array:
 
 
 FIGURES: dict[str, Figure] = {
-    "1": Figure(figure_1, 90),
+    "1": Figure(figure_1, 35),
     "2": Figure(figure_2, 12),
-    "A1": Figure(figure_a1, 25),
-    "A2": Figure(figure_a2, 30),
+    "A1": Figure(figure_a1, 10),
+    "A2": Figure(figure_a2, 10),
 }
 PICTURES = {
     "1": ["figure1.png"],

@@ -208,7 +208,7 @@ def _below(
 def figure_1(work: Drawing) -> list[Claim]:
     """Star masks: error against disturbance, known rows and columns, iterations and size."""
     n = QUICK[0] if work.quick else 1000
-    trials = work.runs(QUICK[1], 10)
+    trials = work.runs(QUICK[1], 50)
     deltas = (1e-4, 1e-2, 1.0, 10.0) if work.quick else DELTAS
     a = sweep(work, f"1a, star, {n}", deltas, lambda delta, t: draw("star", n, delta, t), trials)
     ks = (1, 3, 10) if work.quick else (1, 3, 10, 20)
@@ -314,7 +314,7 @@ def figure_1(work: Drawing) -> list[Claim]:
 def figure_2(work: Drawing) -> list[Claim]:
     """Random masks: error against disturbance, share known and iterations."""
     n, p = (QUICK[0], QUICK[2]) if work.quick else (1000, 0.01)
-    trials = work.runs(QUICK[1], 10)
+    trials = work.runs(QUICK[1], 50)
     deltas = (1e-4, 1e-2, 1.0, 10.0) if work.quick else DELTAS
     a = sweep(
         work, f"2a, random, {n}", deltas, lambda delta, t: draw("random", n, delta, t, p=p), trials
@@ -402,7 +402,7 @@ def figure_2(work: Drawing) -> list[Claim]:
 def figure_4(work: Drawing) -> list[Claim]:
     """Appendix figure 4: ridge regression, equation (1), for every penalty, on both masks."""
     n, p = (QUICK[0], QUICK[2]) if work.quick else (1000, 0.01)
-    trials = work.runs(2, 10)
+    trials = work.runs(2, 50)
     delta = 1e-3
     ridges = (1e-4, 1e-2, 1.0) if work.quick else (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
     masks = ("star", "random")
@@ -443,7 +443,7 @@ def figure_4(work: Drawing) -> list[Claim]:
 def figure_5(work: Drawing) -> list[Claim]:
     """Appendix figure 5: how much the error varies from trial to trial over the iterations."""
     n, p = (QUICK[0], QUICK[2]) if work.quick else (1000, 0.01)
-    trials = max(2, work.runs(3, 20))
+    trials = max(2, work.runs(3, 50))
     steps = (1, 10, 100) if work.quick else (1, 3, 10, 30, 100, 300, 1000)
     figure, axes = plot.figure(columns=2, width=5.2)
     claims, rows = [], []
@@ -613,10 +613,10 @@ def figure_sdp(work: Drawing) -> list[Claim]:
 
 
 FIGURES: dict[str, Figure] = {
-    "1": Figure(figure_1, 40),
-    "2": Figure(figure_2, 25),
-    "4": Figure(figure_4, 8),
-    "5": Figure(figure_5, 10),
+    "1": Figure(figure_1, 20),
+    "2": Figure(figure_2, 5),
+    "4": Figure(figure_4, 3),
+    "5": Figure(figure_5, 3),
     "bounds": Figure(figure_bounds, 0.2),
     "sdp": Figure(figure_sdp, 1),
 }

@@ -89,8 +89,11 @@ def two_phase(
         answers = yield Batch.entries(*np.divmod(first, n))
         at, y = _more(at, y, first, answers)
         left = budget - float(cost[: len(first)].sum())
-        second = _draw(_scores(at, y, (m, n), rank), first, draws)
-        second = second[: affordable(prices.of("entry", *np.divmod(second, n)), left)]
+        second = np.zeros(0, np.int64)
+        others = cost[len(first) :]
+        if len(others) and affordable(others.min(keepdims=True), left):
+            second = _draw(_scores(at, y, (m, n), rank), first, draws)
+            second = second[: affordable(prices.of("entry", *np.divmod(second, n)), left)]
         if len(second):
             answers = yield Batch.entries(*np.divmod(second, n))
             at, y = _more(at, y, second, answers)
