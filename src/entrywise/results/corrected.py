@@ -121,6 +121,12 @@ class Corrected(LowRank):
             seen_variance=self.seen_variance * unit**2,
         )
 
+    def to_dense(self) -> Array:
+        """Return the whole matrix, shape (m, n)."""
+        found = np.array(self.plain().to_dense())
+        found.flat[self.seen] += self.shift
+        return found
+
     def __matmul__(self, x: ArrayLike) -> Array:
         found = np.array(super().__matmul__(x))
         i, j = np.divmod(self.seen, self.shape[1])
