@@ -59,17 +59,36 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
     for size in (m, n, m, n):
         B = rng.standard_normal((size, q, q))
         state.append((B @ B.transpose(0, 2, 1))[:, a, b])
-    short = np.stack([rng.permutation(n) for _ in range(m)]).astype(np.int32)
-    price, noise, weight = rng.random((m, n)) + 0.5, rng.random((m, n)) + 0.1, rng.random((m, n))
+    lengths = rng.integers(n + 1, size=m)
+    start = np.r_[0, np.cumsum(lengths)]
+    cols = np.concatenate([rng.permutation(n)[:k] for k in lengths]).astype(np.int32)
+    if not len(cols):
+        return
+    price, noise, weight = rng.random((3, len(cols))) + [[0.5], [0.1], [0.0]]
     most, money = int(rng.integers(1, m * n + 1)), float(rng.random() * m * n)
-    if rng.random() < 0.5:  # all of a row alike
-        price, noise, weight = price[:, :1].copy(), noise[:, :1].copy(), weight[:, :1].copy()
+    if rng.random() < 0.5:  # all alike
+        price, noise, weight = price[:1], noise[:1], weight[:1]
+    often = rng.integers(1, 3, size=n)
     answers = []
     for buy in (small.buy_greedily, _jit_gain.buy_greedily):
         given_ = [x.copy() for x in state]
-        bound = np.full((m, n), np.inf)
-        lines = (noise, weight, short.copy(), price, bound)
-        got = buy(U, V, *given_, *lines, money, most, by_sum, 0.1)
+        bound = np.full(len(cols), np.inf)
+        got = buy(
+            U,
+            V,
+            *given_,
+            often,
+            start,
+            cols.copy(),
+            noise,
+            weight,
+            price,
+            bound,
+            money,
+            most,
+            by_sum,
+            0.3,
+        )
         answers.append((got, given_))
     (mine, after), (theirs, expected) = answers
     np.testing.assert_array_equal(mine, theirs)

@@ -41,11 +41,20 @@ from entrywise.results.posterior import (
 from entrywise.types import Array, Indices
 
 BLOCK = 1 << 20  # cells scored at once
+CACHED = 1 << 17  # in single precision: they stay in the processor's cache
 NOISELESS = 1e-12  # answers count as at least this noisy, relative to the rows' variances: gains stay finite
 SMALLEST = 1e-300
-SLACK = 0.1  # in a pass rows buy down to nine tenths of the best rate, so that few are scored again
-CANDIDATES = 16  # of every row, beside twice the average need
+EVERY = slice(None)
+SLACK = (
+    0.3  # in a pass rows buy down to seven tenths of the best rate, so that few are scored again
+)
+CANDIDATES, DEPTH = 16, 4  # of every row, and so many times what it is expected to buy
+FEW = 32  # cells known of a column, up to which a pass takes one more; of others half of what they have beyond
+SAMPLED = 64  # columns, one of so many, tell what a row is expected to buy
 ROUGH = 1.0 + 1e-4  # by which a gain in single precision may fall short
+
+IsOpen = Callable[[Indices], NDArray[np.bool_]]
+LinePrice = Callable[[Indices], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +89,7 @@ class Gains:
     Cv: Array  # (n, p)
     M: Array  # (m, p)
     N: Array  # (n, p)
+    known: tuple[Indices, Indices]  # (m,) and (n,), cells of each line that are no longer open
     s2: float
     by_sum: bool
     logits: Logits | None = None
@@ -100,6 +110,7 @@ class Gains:
             Cv=packed(posterior.cols.cov),
             M=np.zeros((len(U), p)),
             N=np.zeros((len(V), p)),
+            known=(np.bincount(rows, minlength=len(U)), np.bincount(cols, minlength=len(V))),
             s2=max(posterior.answer_variance, NOISELESS * max(scale, SMALLEST)),
             by_sum=by_sum,
             logits=Logits.of(fit),
@@ -146,18 +157,21 @@ class Gains:
                 self.M[part] = slope @ VV
             self.N += slope.T @ UU[part]
 
-    def _slopes(self, rows: Indices, variance: Array) -> Array:
-        """Return how much an answer moves with its logit, for whole rows whose logits have these variances."""
+    def _slopes(self, rows: Indices, variance: Array, some: Indices | slice = EVERY) -> Array:
+        """Return how much an answer moves with its logit, in `some` columns of rows whose logits have these variances."""
         logits = self.logits
         assert logits is not None
-        mean = self.U[rows, :-1] @ self.V[:, :-1].T + logits.row[rows][:, None] + logits.col
+        mean = self.U[rows, :-1] @ self.V[some, :-1].T + logits.row[rows][:, None]
+        mean += logits.col[some]
         return np.asarray(logits.span * logistic_slope(mean, variance))
 
-    def _noise(self, rows: Indices, variance: Array) -> float | Array:
-        """Return the variance of an answer about what the factors give, for whole rows."""
+    def _noise(
+        self, rows: Indices, variance: Array, some: Indices | slice = EVERY
+    ) -> float | Array:
+        """Return the variance of an answer about what the factors give, in `some` columns of rows."""
         if self.logits is None:
             return self.s2
-        return np.asarray(self.logits.span / self._slopes(rows, variance))
+        return np.asarray(self.logits.span / self._slopes(rows, variance, some))
 
     def take(self, rows: Indices, cols: Indices) -> None:
         """Let the covariances learn of cells whose answers are still out: a variance needs no value."""
@@ -210,6 +224,21 @@ class Gains:
                 variance *= self._slopes(rows, variance) ** 2
             yield rows, gain, variance
 
+    def open_variance(self, is_open: IsOpen) -> tuple[float, int]:
+        """Return the sum of the variances of the expected answers of all open cells, and their number."""
+        left, right = self._variance_halves()
+        total, count = 0.0, 0
+        for rows in self._row_blocks(CACHED):
+            free = is_open(rows)
+            count += int(np.count_nonzero(free))
+            if self.logits is None:
+                total += float(np.sum(left[rows] * (free.astype(np.float64) @ right.T)))
+                continue
+            variance = left[rows] @ right
+            variance *= self._slopes(rows, variance) ** 2
+            total += float(variance[free].sum())
+        return total, count
+
     def noise(self) -> float | Array:
         """Return the variance of answers about what the factors give: a number, or of shape (m, n) for yes/no answers."""
         if self.logits is None:
@@ -217,100 +246,107 @@ class Gains:
         left, right = self._variance_halves()
         return self._noise(np.arange(len(self.U)), left @ right)
 
-    def _roughly(self) -> Iterator[tuple[Indices, NDArray[np.float32], float, float | Array]]:
-        """Yield (rows, gains in single precision, their unit, noise of answers); the array is used again."""
+    def _roughly(
+        self, is_open: IsOpen, price: LinePrice, money: float, some: Indices
+    ) -> Iterator[tuple[Indices, NDArray[np.float32], Array, float | Array]]:
+        """Yield (rows, gain per price in single precision, prices, noise of answers) of `some` columns.
+
+        Cells that are not open or too dear have -1. The array is used again.
+        """
         gain_left, gain_right, var_left, var_right = self._features()
-        gain_left, gain_right, top = _single(gain_left, gain_right)
-        var_left, var_right, unit = _single(var_left, var_right)
-        gain = variance = np.empty((0, 0), np.float32)
-        for rows in self._row_blocks():
-            if len(gain) != len(rows):
-                gain, variance = np.empty((2, len(rows), len(self.V)), np.float32)
+        gain_left, gain_right, top = _single(gain_left, gain_right[:, some])
+        var_left, var_right, unit = _single(var_left, var_right[:, some])
+        rate = variance = np.empty((0, 0), np.float32)
+        for rows in self._row_blocks(CACHED):
+            if len(rate) != len(rows):
+                rate, variance = np.empty((2, len(rows), len(some)), np.float32)
             np.matmul(var_left[rows], var_right, out=variance)
-            np.matmul(gain_left[rows], gain_right, out=gain)
+            np.matmul(gain_left[rows], gain_right, out=rate)
             noise: float | Array = self.s2
             if self.logits is not None:
-                noise = self._noise(rows, np.asarray(unit * variance, np.float64))
+                noise = self._noise(rows, np.asarray(unit * variance, np.float64), some)
             variance += np.asarray(noise / unit, np.float32)
-            gain /= variance
-            yield rows, gain, top / unit, noise
+            cost = price(rows)
+            cost = cost if cost.shape[1] == 1 else cost[:, some]
+            rate /= variance
+            rate *= (top / unit / cost).astype(np.float32)
+            rate[~(is_open(rows)[:, some] & (cost <= money))] = -1.0
+            yield rows, rate, cost, noise
 
-    def _row_blocks(self) -> list[Indices]:
-        step = max(1, BLOCK // len(self.V))
+    def _row_blocks(self, cells: int = BLOCK) -> list[Indices]:
+        step = max(1, cells // len(self.V))
         return [
             np.arange(start, min(start + step, len(self.U)))
             for start in range(0, len(self.U), step)
         ]
 
     def pick(
-        self,
-        is_open: Callable[[Indices], NDArray[np.bool_]],
-        price: Callable[[Indices], Array],
-        money: float,
-        most: int,
-        slack: float = SLACK,
+        self, is_open: IsOpen, price: LinePrice, money: float, most: int, slack: float = SLACK
     ) -> tuple[Indices, Indices]:
         """Return the cells to buy with `money`, at most `most`, best first, covariances updated in between.
 
-        A cell is taken when its gain per price is within `slack` of the best other's. Of every row the best few
-        (twice the average need, more where rows are few and long, and 16) are candidates.
+        A cell is taken when its gain per price is within `slack` of the best other's. Of every row the best few (some
+        times what it is expected to buy, more where rows are few and long, and 16) are candidates.
         """
         if most < 1:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        m, n = len(self.U), len(self.V)
-        if small.is_small(m, n):
+        if small.is_small(len(self.U), len(self.V)):
             buy_greedily = small.buy_greedily
         else:
             from entrywise.linalg._jit_gain import buy_greedily
-        need = most / m * max(1.0, n / m)
-        length = int(min(n, CANDIDATES + 2 * np.ceil(need)))
-        short, bound = np.empty((m, length), np.int32), np.empty((m, length))
-        prices, noises = _Lines(m, length), _Lines(m, length)
         with one_blas_thread():
-            for rows, rate, unit, noise in self._roughly():
-                cost = price(rows)
-                rate /= cost
-                rate[~is_open(rows) | (cost > money)] = -1.0
-                top = _largest(rate, length)
-                promised = np.take_along_axis(rate, top, axis=1)
-                short[rows] = np.where(promised > 0, top, -1)
-                bound[rows] = promised * (ROUGH * unit)
-                prices.put(rows, cost, top)
-                noises.put(rows, noise, top)
-        weights = np.ones((m, 1))
+            needs = self._needs(is_open, price, money, most)
+            start, cols, costs, noise, bound = self._candidates(is_open, price, money, needs)
+        often = 1 + np.maximum(self.known[1] - FEW, 0) // 2
+        weight = np.ones(1)
         if self.logits is not None:
-            weights = (self.logits.span / noises.values) ** 2
+            weight = (self.logits.span / noise) ** 2
         return buy_greedily(
-            self.U, self.V, self.Cu, self.Cv, self.M, self.N, noises.values, weights,
-            short, prices.values, bound, money, most, self.by_sum, slack,
+            self.U, self.V, self.Cu, self.Cv, self.M, self.N, often, start, cols,
+            noise, weight, costs, bound, money, min(most, len(cols)), self.by_sum, slack,
         )  # fmt: skip
 
+    def _needs(self, is_open: IsOpen, price: LinePrice, money: float, most: int) -> Array:
+        """Return how many cells every row is expected to buy, shape (m,), from what some columns promise.
 
-class _Lines:
-    """Numbers of the candidates of rows, shape (m, L), or (m, 1) as long as all of a row are alike."""
+        The rate of row i falls about as r_i t_i / (t_i + k) when k cells are added to its t_i. All rows end at one rate
+        z, so that k_i = t_i (r_i / z - 1) where that is above 0, and the bill is the money: z is the largest of
+        ``sum p t r / (money + sum p t)`` over the rows of the largest r.
+        """
+        m, n = len(self.U), len(self.V)
+        some = np.sort(np.random.default_rng(0).choice(n, -(-n // SAMPLED), replace=False))
+        r, p = np.zeros(m), np.ones(m)
+        for rows, rate, cost, _ in self._roughly(is_open, price, money, some):
+            free = rate > 0
+            count = np.maximum(free.sum(axis=1), 1)
+            r[rows] = np.where(free, rate, 0.0).sum(axis=1) / count
+            p[rows] = np.where(free, cost, 0.0).sum(axis=1) / count
+        t = np.maximum(self.known[0], 1.0)
+        order = np.argsort(-r, kind="stable")
+        z = SMALLEST
+        for bill, each in ((money, p), (most, np.ones(m))):
+            cost = (each * t)[order]
+            z = max(z, float(np.max(np.cumsum(cost * r[order]) / (bill + np.cumsum(cost)))))
+        return np.minimum(np.maximum(t * (r / z - 1.0), 0.0), n)
 
-    def __init__(self, m: int, length: int) -> None:
-        self.length = length
-        self.values = np.empty((m, 1))
-
-    def put(self, rows: Indices, given: float | Array, top: Indices) -> None:
-        """Take in what broadcasts to whole rows, and pick the candidates."""
-        numbers = np.atleast_2d(given)
-        if numbers.shape[1] == 1 and self.values.shape[1] == 1:
-            self.values[rows] = numbers
-            return
-        if self.values.shape[1] == 1:
-            self.values = np.repeat(self.values, self.length, axis=1)
-        shape = (len(rows), max(int(top.max(initial=0)) + 1, numbers.shape[1]))
-        self.values[rows] = np.take_along_axis(np.broadcast_to(numbers, shape), top, axis=1)
-
-
-def _largest(rate: NDArray[np.float32], length: int) -> Indices:
-    """Return the columns of the largest in each row, in no order, shape (rows, length)."""
-    n = rate.shape[1]
-    if length < n:
-        return np.argpartition(rate, n - length)[:, n - length :]
-    return np.broadcast_to(np.arange(n), rate.shape)
+    def _candidates(
+        self, is_open: IsOpen, price: LinePrice, money: float, needs: Array
+    ) -> tuple[Indices, NDArray[np.int32], Array, Array, Array]:
+        """Return the best cells of every row: where each row's begin (m + 1,), their columns, prices, noises, rates."""
+        m, n = len(self.U), len(self.V)
+        lengths = CANDIDATES + DEPTH * np.ceil(needs * max(1.0, n / m))
+        lengths = np.minimum(lengths, n).astype(np.int64)
+        counts, parts = np.zeros(m + 1, np.int64), []
+        for rows, rate, cost, noise in self._roughly(is_open, price, money, np.arange(n)):
+            last = np.take_along_axis(np.sort(rate, axis=1), (n - lengths[rows])[:, None], axis=1)
+            i, j = np.nonzero((rate >= last) & (rate > 0))
+            counts[rows + 1] = np.bincount(i, minlength=len(rows))
+            each = [np.broadcast_to(x, rate.shape)[i, j] for x in (cost, noise)]
+            parts.append((j.astype(np.int32), each[0], each[1], rate[i, j]))
+        cols, costs, noises, rates = (np.concatenate(x) for x in zip(*parts, strict=True))
+        if self.logits is None:
+            noises = np.full(1, self.s2)
+        return np.cumsum(counts), cols, costs, noises, ROUGH * rates.astype(np.float64)
 
 
 def leverage(X: Array) -> Array:

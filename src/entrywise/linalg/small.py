@@ -15,6 +15,7 @@ from entrywise.types import Array, Indices
 
 # cells m x n: above, the hundreds of fits of a rehearsal take longer than numba's import and its cached kernels
 SMALL = 10_000
+LAST = 0.25  # share of a purchase's slack that stays until its money runs out
 FEW_NODES, FEW_EDGES = (
     300,
     20_000,
@@ -129,9 +130,11 @@ def buy_greedily(
     Cv: Array,
     M: Array,
     N: Array,
+    often: Indices,
+    start: Indices,
+    cols: NDArray[np.int32],
     noise: Array,
     weight: Array,
-    short: NDArray[np.int32],
     price: Array,
     bound: Array,
     money: float,
@@ -141,54 +144,64 @@ def buy_greedily(
 ) -> tuple[Indices, Indices]:
     """Pick cells by largest fall of variance per price, as the compiled greedy purchase does; see there."""
     full = [_unpacked(x, U.shape[1]) for x in (Cu, Cv, M, N)]
-    state = _Purchase(U, V, full[0], full[1], full[2], full[3], by_sum)
-    picked: list[tuple[int, int]] = []
-    price, noise, weight = (np.broadcast_to(x, short.shape) for x in (price, noise, weight))
-    while len(picked) < most:
-        best = np.where((short >= 0) & (price <= money), bound, 0.0).max(axis=1, initial=0.0)
+    state = _Purchase(U, V, full[0], full[1], full[2], full[3], often, by_sum)
+    price, noise, weight = (np.broadcast_to(x, cols.shape) for x in (price, noise, weight))
+    of = np.repeat(np.arange(len(U)), np.diff(start))
+    all_money = max(money, 1e-300)
+    while len(state.picked) < most:
+        best = np.zeros(len(U))
+        np.maximum.at(best, of, np.where((cols >= 0) & (price <= money), bound, 0.0))
         top = best.max(initial=0.0)
         if not top > 0.0:
             break
-        level = (1.0 - slack) * top
+        level = (1.0 - slack * max(money / all_money, LAST)) * top
         for i in np.flatnonzero(best >= level).tolist():
-            near = (short[i] >= 0) & (bound[i] >= level) & (price[i] <= money)
+            part = slice(start[i], start[i + 1])
+            near = (cols[part] >= 0) & (bound[part] >= level) & (price[part] <= money)
             if not near.any():
                 continue
-            look = _Look(state, i, short[i], noise[i], weight[i])
-            rate = look.rates(price[i])
-            bound[i, near] = rate[near]
-            live = np.flatnonzero(near & (rate >= level))
-            bought, ratio, other = len(picked), 1.0, np.ones(len(rate), bool)
-            for at in live[np.argsort(-rate[live], kind="stable")].tolist():
-                if len(picked) == most:
-                    break
-                if price[i, at] > money:
-                    continue
-                bound[i, at] = look.rates(price[i])[at]
-                ratio, other[at] = bound[i, at] / rate[at], False
-                if bound[i, at] >= level:
-                    money -= price[i, at] * (1.0 - 1e-12)
-                    picked.append((i, int(short[i, at])))
-                    look.buy(at)
-            if len(picked) > bought and slack > 0.0:
-                bound[i, other] *= ratio
+            look = _Look(state, i, cols[part], noise[part], weight[part])
+            money = look.buy_down_to(level, near, bound[part], price[part], money, most, slack)
+        state.columns_learn()
     a, b = np.triu_indices(U.shape[1])
     for packed, whole in zip((Cu, Cv, M, N), full, strict=True):
         packed[:] = whole[:, a, b]
-    cells = np.array(picked, np.int64).reshape(-1, 2)
+    cells = np.array(state.picked, np.int64).reshape(-1, 2)
     return cells[:, 0].copy(), cells[:, 1].copy()
 
 
 class _Purchase:
-    """Covariances and sums over open cells of all lines, in full: (m, q, q) and (n, q, q)."""
+    """Covariances and sums over open cells of all lines, in full: (m, q, q) and (n, q, q), and what was picked."""
 
     def __init__(
-        self, U: Array, V: Array, Cu: Array, Cv: Array, M: Array, N: Array, by_sum: bool
+        self,
+        U: Array,
+        V: Array,
+        Cu: Array,
+        Cv: Array,
+        M: Array,
+        N: Array,
+        often: Indices,
+        by_sum: bool,
     ) -> None:
         self.U, self.V = U, V
         self.Cu, self.Cv, self.M, self.N = Cu, Cv, M, N
         self.Pv = Cv @ N @ Cv
         self.by_sum = by_sum
+        self.often, self.free = often, often.copy()  # cells that a pass may still take of a column
+        self.picked: list[tuple[int, int]] = []
+        self.news: list[tuple[int, int, float, float]] = []  # of this pass: 1 / d and weight
+
+    def columns_learn(self) -> None:
+        """Let columns learn of the purchases of a pass."""
+        for i, j, inverse, lost in self.news:
+            u = self.U[i]
+            x = self.Cv[j] @ u
+            self.Cv[j] -= inverse * np.outer(x, x)
+            self.N[j] -= lost * np.outer(u, u)
+        for j in {j for _, j, _, _ in self.news}:
+            self.Pv[j] = self.Cv[j] @ self.N[j] @ self.Cv[j]
+        self.news, self.free = [], self.often.copy()
 
 
 class _Look:
@@ -198,13 +211,13 @@ class _Look:
         self,
         state: _Purchase,
         i: int,
-        short: NDArray[np.int32],
+        cols: NDArray[np.int32],
         noise: Array,
         weight: Array,
     ) -> None:
-        self.state, self.i, self.short = state, i, short
+        self.state, self.i, self.cols = state, i, cols
         self.noise, self.weight = noise, weight
-        J = np.maximum(short, 0)
+        J = np.maximum(cols, 0)
         u, Cu = state.U[i], state.Cu[i]
         Cv = state.Cv[J]  # (L, q, q)
         self.X = state.V[J]  # (L, q)
@@ -219,13 +232,45 @@ class _Look:
         spread = self.noise + self.row_var + self.col_var
         return np.asarray((self.row_gain + self.col_gain) / (spread * price))
 
+    def buy_down_to(
+        self,
+        level: float,
+        near: NDArray[np.bool_],
+        bound: Array,
+        price: Array,
+        money: float,
+        most: int,
+        slack: float,
+    ) -> float:
+        """Take from the best of those that are `near` on, each that still reaches the level; return the money left."""
+        picked, rate = self.state.picked, self.rates(price)
+        before, ratio, other = len(picked), 1.0, np.ones(len(rate), bool)
+        bound[near] = rate[near]
+        live = np.flatnonzero(near & (rate >= level))
+        for at in live[np.argsort(-rate[live], kind="stable")].tolist():
+            if len(picked) == most:
+                break
+            if price[at] > money or not self.state.free[self.cols[at]]:
+                continue
+            bound[at] = self.rates(price)[at]
+            ratio, other[at] = bound[at] / rate[at], False
+            if bound[at] >= level:
+                money -= price[at] * (1.0 - 1e-12)
+                self.buy(at)
+        if len(picked) > before and slack > 0.0:
+            bound[other] *= ratio
+        return money
+
     def buy(self, at: int) -> None:
-        """Take the candidate at a place: its row and its column learn from it."""
-        state, i, j = self.state, self.i, int(self.short[at])
-        self.short[at] = -1
-        u, v = state.U[i].copy(), state.V[j].copy()
+        """Take the candidate at a place: its row learns from it, its column after the pass."""
+        state, i, j = self.state, self.i, int(self.cols[at])
+        self.cols[at] = -1
+        v = state.V[j]
         inverse = 1.0 / (self.noise[at] + self.row_var[at] + self.col_var[at])
         lost = float(self.weight[at])
+        state.picked.append((i, j))
+        state.free[j] -= 1
+        state.news.append((i, j, inverse, lost))
         x, w, square = _terms(state.Cu[i], state.M[i], v, inverse, 0.0 if state.by_sum else lost)
         y, z = self.X @ x, self.X @ w
         self.row_gain = np.maximum(self.row_gain + y * (square * y - 2.0 * inverse * z), 0.0)
@@ -233,11 +278,6 @@ class _Look:
         state.Cu[i] -= inverse * np.outer(x, x)
         if not state.by_sum:
             state.M[i] -= lost * np.outer(v, v)
-        x, w, square = _terms(state.Cv[j], state.N[j], u, inverse, lost)
-        cross = np.outer(x, w)
-        state.Pv[j] += square * np.outer(x, x) - inverse * (cross + cross.T)
-        state.Cv[j] -= inverse * np.outer(x, x)
-        state.N[j] -= lost * np.outer(u, u)
 
 
 def _terms(C: Array, M: Array, v: Array, inverse: float, lost: float) -> tuple[Array, Array, float]:

@@ -240,11 +240,7 @@ def gains_of(state: Purchase, fit: LowRank, by_sum: bool = False) -> Gains:
 
 def _expected_error(state: Purchase, gains: Gains, noise: float) -> float:
     """Return the root mean square of what is expected of an open cell's error, `noise` included."""
-    total, count = 0.0, 0
-    for rows, _, variance in gains.blocks():
-        still = state.is_open(rows)
-        total += float(variance[still].sum())
-        count += int(still.sum())
+    total, count = gains.open_variance(state.is_open)
     return float(np.sqrt(total / max(count, 1) + noise))
 
 

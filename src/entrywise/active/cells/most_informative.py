@@ -290,7 +290,7 @@ def _batch(
         (best, odds), name = pick_by_rule(rule, state, fit, money, rest), rule
     new = ~np.isin(best, some)
     best, odds = best[new], odds[new]
-    arms = np.array(["explore"] * len(some) + [name] * len(best))
+    arms = np.repeat(np.array(["explore", name]), (len(some), len(best)))
     return np.r_[some, best], arms, np.r_[chance, odds]
 
 

@@ -19,6 +19,7 @@ from entrywise.queries import Batch, History, Prices, Situation
 from entrywise.types import Array, Indices
 
 BLOCK = 1 << 21  # cells looked at at once
+CACHED = 1 << 16  # cells whose times are drawn at once: they stay in the processor's cache
 ROUNDING = 1e-9  # share of the budget by which sums of prices may be off
 CHEAPEST = 10  # of a line's cells, one in so many is cheap
 PER_LINE = 2  # cells of every line before a rule looks at it
@@ -247,7 +248,7 @@ class Purchase:
         filtered = self.row_open is not None or self.col_open is not None
         if weight is None and not filtered and isinstance(self.prices.modes.get("entry"), float):
             return self._draw_evenly(money, most)
-        weight = weight or (lambda rows: 1.0 / self.price(rows))
+        weight = weight or (lambda rows: 1.0 / self.line_price(rows))
         cells, times, weights = self._waiting(weight, money, most)
         fits = np.cumsum(self.price_of(cells)) <= money + ROUNDING * self.budget
         count = int(np.argmin(fits)) if not fits.all() else len(cells)
@@ -261,13 +262,15 @@ class Purchase:
         self, weight: Callable[[Indices], Array], money: float, most: int | None
     ) -> tuple[Indices, Array, Array]:
         """Return the open cells that come first, in order, with their times and weights: one more than can be taken."""
-        found = _Queue(money + ROUNDING * self.budget, most)
-        for rows in self.row_blocks():
-            w = np.where(self.is_open(rows), weight(rows), 0.0).ravel()
-            at = np.flatnonzero(w > 0)
-            w = w[at]
-            times = self.rng.standard_exponential(len(at)) / w
-            found.add(rows[0] * self.shape[1] + at, times, w, self.price(rows).ravel()[at])
+        found, n = _Queue(money + ROUNDING * self.budget, most), self.shape[1]
+        for rows in self.row_blocks(CACHED):
+            w = weight(rows)
+            times = self.rng.standard_exponential((len(rows), n))
+            with np.errstate(divide="ignore"):
+                times /= w
+            i, j = np.nonzero((times < found.limit) & self.is_open(rows))
+            each = (np.broadcast_to(x, times.shape)[i, j] for x in (w, self.line_price(rows)))
+            found.add(rows[i] * n + j, times[i, j], *each)
         return found.first()
 
     def _draw_evenly(self, money: float, most: int | None) -> tuple[Indices, Array]:
@@ -413,6 +416,7 @@ class _Queue:
 
     def __init__(self, money: float, most: int | None) -> None:
         self.money, self.most = money, most
+        self.limit = np.inf  # cells of later times come too late
         self.parts: list[tuple[Indices, Array, Array, Array]] = []
         self.count = self.enough = 0
 
@@ -420,7 +424,7 @@ class _Queue:
         """Take cells in; those that come too late are let go from time to time."""
         self.parts.append((cells, times, weights, prices))
         self.count += len(cells)
-        if self.count > 2 * self.enough + BLOCK:
+        if self.count > 2 * self.enough + CACHED:
             self._cut()
 
     def first(self) -> tuple[Indices, Array, Array]:
@@ -446,5 +450,7 @@ class _Queue:
             if paid < take or take == total:
                 break
         order = order[: paid + 1]
+        if paid < total:
+            self.limit = float(times[order[-1]])
         self.parts = [(columns[0][order], times[order], columns[2][order], prices[order])]
         self.count = self.enough = len(order)

@@ -42,9 +42,12 @@ def column_order(seed: int, count: int) -> Indices:
 def _mixed(z: np.typing.NDArray[np.uint64]) -> np.typing.NDArray[np.uint64]:
     """Return the words scrambled (Steele, Lea, Flood 2014)."""
     z = z + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return np.asarray(z)
 
 
 def reserve_cells(state: Purchase, share: float, seed: int) -> tuple[Indices, Array]:
