@@ -1,4 +1,4 @@
-"""Compiled greedy buying: one cell after the other, covariances updated after each.
+"""Compiled greedy buying: one cell after the other, the covariances of its row updated after each.
 
 Symmetric q x q matrices come packed as their upper triangles. Gains only fall, so what a candidate promised when it was
 last looked at bounds what it promises now: in a pass only candidates whose bound reaches the level are looked at. A visit of
