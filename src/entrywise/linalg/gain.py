@@ -285,7 +285,8 @@ class Gains:
     ) -> tuple[Indices, Indices]:
         """Return the cells to buy with `money`, at most `most`, best first, covariances updated in between.
 
-        A cell is taken when its gain per price is within `slack` of the best other's. Of every row the best few (some
+        A cell is taken when its gain per price is within `slack` of the best other's, as columns stood when the pass
+        began: they learn after it, and a column of few known cells gives a pass one. Of every row the best few (some
         times what it is expected to buy, more where rows are few and long, and 16) are candidates.
         """
         if most < 1:
