@@ -269,7 +269,7 @@ def made_crowds(claims: Claims) -> None:
     for kind in CROWDS:
         kept = {"without gold": [], "with gold": []}
         rate, skills = [], []
-        for k in range(claims.problems(40, 4)):
+        for k in range(claims.problems(40, 16)):
             rng = np.random.default_rng([claims.seed, 14, CROWDS.index(kind), k])
             *columns, truth = made_crowd(kind, rng)
             found = consensus(*columns)
