@@ -166,6 +166,7 @@ def test_years_over_decimal_commas_and_parted_thousands_are_a_table(tmp_path, he
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.slow
 def test_entries_that_stand_there_twice_are_averaged_and_said_so(tmp_path):
     lines = TABLES["long"][1].splitlines()
     file = tmp_path / "twice.csv"

@@ -602,6 +602,7 @@ def test_noisy_rows_get_wider_intervals_and_even_noise_is_left_alone():
 # the benchmark in short (make bench NAME=answers has ten splits and all sets) ------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(datasets.local("senate_106/senate_106.npz") is None, reason="no data here")
 def test_senate_votes_are_foretold_better_as_probabilities():
     votes_seen = datasets.votes("senate")

@@ -172,6 +172,7 @@ def _slope(mean, variance):
     return float((w / w.sum()) @ (y * (1.0 - y)))
 
 
+@pytest.mark.slow
 def test_a_purchase_of_votes_speaks_in_probabilities_and_its_sets_cover():
     _, Y = votes(40, 30, 6)
     plan = most_informative(
@@ -250,6 +251,7 @@ def test_rows_that_cannot_be_bought_follow_from_their_features(plan):
     assert error[1] < 0.5 * error[0]
 
 
+@pytest.mark.slow
 def test_scores_rest_on_fits_with_the_features_of_the_lines():
     A, F = described(60, 15, 1)
     A = A + 2.0 * F[:, 1:]
@@ -396,6 +398,7 @@ def answer(study, A, most):
         told += study.tell([(q.id, float(A[q.index])) for q in asked])
 
 
+@pytest.mark.slow
 def test_a_study_keeps_features_and_takes_those_of_new_rows(tables):
     from typer.testing import CliRunner
 

@@ -166,6 +166,7 @@ def test_a_repeated_entry_counts_as_often_as_it_is_listed():
     assert rmse(a.to_dense(), A) < 0.2
 
 
+@pytest.mark.slow
 def test_same_seed_same_result_at_any_number_of_threads(monkeypatch):
     _, _, seen = problem(400, 300, 3, 0.5, 0.2, 10)
     results = []
@@ -387,6 +388,7 @@ def test_too_few_observations_fall_back_to_the_model_and_say_so():
     assert narrow.high - narrow.low < high - low
 
 
+@pytest.mark.slow
 def test_the_truth_needs_the_noise():
     """Without it, noise and lack of fit are one; an interval of the truth would be a guess."""
     _, _, seen = problem(40, 30, 2, 0.5, 0.2, 26)

@@ -120,6 +120,7 @@ def test_alternating_least_squares_without_biases_matches_the_nuclear_norm():
     assert found.offset == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["als", "isvd", "optspace"])
 def test_exact_recovery_of_an_exact_low_rank_matrix(method):
     A, seen = seen_of(60, 50, 3, 0.5, 0.0, 6)

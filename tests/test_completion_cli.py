@@ -87,6 +87,7 @@ def test_the_table_itself_with_its_gaps_filled(call, tmp_path):
     assert "at most one of" in err
 
 
+@pytest.mark.slow
 def test_pairs_top_json_and_saving(call, ratings, tmp_path):
     path, _ = ratings
     pairs = tmp_path / "pairs.csv"
@@ -213,6 +214,7 @@ def test_auto_keeps_low_rank_and_reports():
     assert plain.calibration is None
 
 
+@pytest.mark.slow
 def test_hints_name_the_better_command():
     rng = np.random.default_rng(4)
     signs = np.where(rng.random((20, 20)) < 0.5, 1.0, -1.0)
@@ -288,6 +290,7 @@ def test_what_was_understood_is_said_and_what_is_not_is_refused(call, tmp_path):
     assert "read 20 x 3, " in err
 
 
+@pytest.mark.slow
 def test_features_bounds_and_likelihood(call, tmp_path):
     """Rows that only the features name are completed; intervals stay in the bounds; yes/no answers are probabilities."""
     rng = np.random.default_rng(0)

@@ -93,6 +93,7 @@ def test_the_publishers_archive_is_fetched_and_checked(tmp_path, monkeypatch):
     np.testing.assert_array_equal(seen.to_dense(), [[3, np.nan], [4, 1]])
 
 
+@pytest.mark.slow
 def test_movielens_error_and_coverage(data_folder):
     kept, held = datasets.movielens_100k().split(0.1, np.random.default_rng(123))
     found = conformal(kept, most=5000)

@@ -62,6 +62,7 @@ def test_it_stops_when_few_labels_are_expected_to_be_wrong():
     assert "low enough" in found.report["reason"]
 
 
+@pytest.mark.slow
 def test_who_asks_is_asked_for_its_own_column(tmp_path):
     truth, said = answers(12, 3, 4, classes=2)
     items, people = [f"item-{k}" for k in range(12)], ["ann", "bob", "cy"]

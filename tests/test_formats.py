@@ -451,6 +451,7 @@ def test_what_is_not_recognised_is_refused_with_what_we_know(tmp_path):
         load(path, "mine")
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=60) | st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(

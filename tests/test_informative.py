@@ -257,6 +257,7 @@ def test_leaderboards_order_rows_and_say_what_is_sure():
     assert np.mean((board.low <= A.mean(axis=1)) & (A.mean(axis=1) <= board.high)) > 0.7
 
 
+@pytest.mark.slow
 def test_it_stops_when_enough_is_known():
     A = random_low_rank(30, 25, 2, 4)
     whole = ew.play(most_informative(A.shape, budget=600, rank=2, rng=3), MatrixOracle(A, 0.05, 1))

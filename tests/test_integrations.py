@@ -163,6 +163,7 @@ def test_crowd_next_writes_tasks_and_takes_the_annotations_back(sh, tmp_path):
     assert json.loads(sh("crowd", "next", export, *again))
 
 
+@pytest.mark.slow
 def test_prices_of_a_log_are_those_of_a_study(sh, tmp_path):
     lines = ["row,col,value,repeat,input_tokens,output_tokens,seconds,cost"]
     for model, factor in (("a", 1), ("b", 2)):

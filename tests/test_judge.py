@@ -143,6 +143,7 @@ def test_useless_judge_costs_almost_nothing():
     assert np.sqrt(np.mean(with_judge) / np.mean(without)) < 1.03
 
 
+@pytest.mark.slow
 def test_perfect_judge_gives_the_truth_and_missing_judge_cells_are_doubted():
     A, rng = board(3)
     dear = some(A, 12, rng)
@@ -171,6 +172,7 @@ def test_two_judges_are_better_than_one_and_a_copy_changes_nothing():
     assert np.mean(two) < np.mean(one)
 
 
+@pytest.mark.slow
 def test_doubly_robust_against_the_formula():
     A, rng = board(4)
     dear, X = some(A, 10, rng), soft(A, rng)
@@ -207,6 +209,7 @@ def test_rows_known_whole_are_exact_and_rows_without_dear_cells_are_wide():
     assert found.deviation[1] > found.deviation[2:].max()
 
 
+@pytest.mark.slow
 def test_tables_are_matched_by_label_and_unite():
     A, rng = board(7, m=10, n=30)
     dear, X = some(A, 8, rng), soft(A, rng)
@@ -266,6 +269,7 @@ def test_a_favoured_row_is_named_and_a_fair_judge_is_not_accused():
     assert accused <= 1
 
 
+@pytest.mark.slow
 def test_bias_by_group_and_slopes():
     A, rng = board(9, n=200)
     groups = np.where(np.arange(200) < 100, "code", "talk")
@@ -388,6 +392,7 @@ def buying(A, X, budget=None, price=0.05, seed=0, **extra):
     return run, ew.play(run, oracle), oracle
 
 
+@pytest.mark.slow
 def test_a_good_judge_is_bought_and_a_useless_one_refused():
     A, rng = board(0, m=30, n=120)
     run, found, oracle = buying(A, soft(A, rng))
@@ -460,6 +465,7 @@ def test_what_judges_said_before_is_free_and_history_needs_no_pilot():
     assert np.all(board_.deviation[25:] > 0)
 
 
+@pytest.mark.slow
 def test_judge_known_everywhere_costs_nothing():
     A, rng = board(3, m=20, n=60)
     plan = row_scores(A.shape, ew.Prices(judge=0.1, human=1.0), budget=120.0, target="human", rng=0)
@@ -562,6 +568,7 @@ def command(*words):
     return found.stdout, found.stderr
 
 
+@pytest.mark.slow
 def test_report_of_tables_with_a_judge(tmp_path):
     A, rng = board(0, m=12, n=40)
     rows, cols = [f"m{i}" for i in range(12)], [f"t{j}" for j in range(40)]
@@ -639,6 +646,7 @@ def test_the_benchmark_in_short(monkeypatch):
     assert not missed
 
 
+@pytest.mark.slow
 def test_the_page_scores_by_the_target(tmp_path):
     A, rng = board(2, m=8, n=30)
     tables = {"human": A, "judge": 50.0 + soft(A, rng)}  # a judge of another scale

@@ -149,6 +149,7 @@ def test_bad_input_is_refused(blobs, tmp_path):
         save_map(tmp_path / "map.xyz", kernel_pca(found))
 
 
+@pytest.mark.slow
 def test_the_command_draws_a_map(tmp_path, blobs):
     from typer.testing import CliRunner
 

@@ -25,14 +25,15 @@ VARIANTS = [
 ]
 
 
-# of the plans that fit after every answer; the others are delivered to in any order by make quick too
-LONG = {"most-informative", "top-two", "crowd"}
+# plans that fit again and again: make quick holds them to two laws, the others to all
+LONG = {"most-informative", "top-two", "crowd", "row-scores", "ucb-e", "noisy-cur", "best-pair"}
+DAILY = (plans.replays, plans.never_overspends)
 
 
 def held_to_laws():
     for method in ACTIVE:
         for law in plans.LAWS:
-            long = method.name in LONG and law is plans.streams_in_any_order
+            long = method.name in LONG and law not in DAILY
             marks = pytest.mark.slow if long else ()
             yield pytest.param(method, law, id=f"{method.name}-{law.__name__}", marks=marks)
 

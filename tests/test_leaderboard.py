@@ -173,6 +173,7 @@ def test_the_best_row_from_the_shell(tmp_path):
     assert json.loads(done.stdout)[0]["model"] == "rows4"
 
 
+@pytest.mark.slow
 def test_any_table_is_reported_and_rehearsed(tmp_path):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((12, 30)) + np.arange(12)[:, None]

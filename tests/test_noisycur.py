@@ -143,6 +143,7 @@ def test_prices_for_each_column_and_entry():
     assert error(found.to_dense(), A) < 0.4
 
 
+@pytest.mark.slow
 def test_known_entries_are_free_and_fitted_from_the_start():
     A = random_low_rank(30, 20, 2, 0)
     known = ew.Observations.from_triplets(*np.nonzero(np.ones((30, 4))), A[:, :4].ravel(), (30, 20))

@@ -303,6 +303,7 @@ def test_a_stream_of_bad_lines_is_stopped_early():
     assert "3,000 bad lines were left out" in more.stderr
 
 
+@pytest.mark.slow
 def test_a_bound_that_says_nothing_says_so_and_the_regret_is_told():
     few, many = BinaryStream(), BinaryStream()
     rng = np.random.default_rng(0)

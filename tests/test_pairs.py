@@ -282,6 +282,7 @@ def test_results_are_kept_in_files(tmp_path):
     np.testing.assert_array_equal(again.factor, found.factor)
 
 
+@pytest.mark.slow
 def test_a_study_of_pairs_speaks_labels_and_survives(tmp_path):
     names = [f"ad {k}" for k in range(8)]
     L = pair_losses("synthetic", 8, 2, seed=1)
@@ -333,6 +334,7 @@ def test_populations_refuse_what_is_none():
         Population([1.0], [[0.5, 1.5]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", plans.LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize(
     "made",

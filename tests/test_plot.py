@@ -19,6 +19,7 @@ def found():
     return low_rank(gallery.known_entries(0))
 
 
+@pytest.mark.slow
 def test_a_map_shows_every_cell_and_marks_what_was_bought(found):
     seen = gallery.known_entries(0)
     ax = plot.map(found, seen)

@@ -101,6 +101,7 @@ def test_log_least_squares_equals_a_dense_solve(seed, weighted):
     np.testing.assert_allclose(np.log(found.to_dense()), z[:m, None] + z[None, m:], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random", "star"])
 @pytest.mark.parametrize("delta", [1e-3, 1e-1, 1.0, 3.0])
 def test_the_refined_fit_is_no_worse_than_either_rival(kind, delta):

@@ -171,6 +171,7 @@ def test_processes_come_to_the_same_result(folder):
         assert_same(whole, ew.complete(Blocks(folder), engine=pool, rank=2, calibrate=False))
 
 
+@pytest.mark.slow
 def test_blocks_agree_with_the_fit_in_memory(folder):
     blocks = Blocks(folder)
     assert is_blocks(blocks)
@@ -189,6 +190,7 @@ def test_blocks_agree_with_the_fit_in_memory(folder):
     assert width[0] == pytest.approx(width[1], rel=0.1)
 
 
+@pytest.mark.slow
 def test_levels_are_told_on_blocks(tmp_path):
     i, j, y = triplets(80, 60, 3000)
     stars = np.clip(np.round(y + 3), 1, 5)
@@ -215,6 +217,7 @@ def votes(tmp_path_factory):
     return where / "blocks", Y, P
 
 
+@pytest.mark.slow
 def test_yes_and_no_on_blocks_agree_with_memory(votes, monkeypatch):
     folder, Y, _ = votes
     blocks = Blocks(folder)
@@ -255,7 +258,8 @@ def test_yes_and_no_are_the_same_in_any_number_of_blocks(votes):
     assert truth < np.mean((numbers.entries(*every) - (3.0 * P - 1.0)) ** 2)
 
 
-@pytest.mark.parametrize("death", [2, pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("death", [2, 9])
 def test_a_fit_of_votes_goes_on_after_its_driver_died(votes, death):
     """Pseudo-answers are mixed with earlier ones: those of the last sweep are there again, dealt into other blocks."""
     folder, _, _ = votes

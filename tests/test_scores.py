@@ -222,6 +222,7 @@ def test_unequal_chances_that_are_equal_give_the_same_interval():
     np.testing.assert_allclose(other[1], plain[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("priced", [False, True])
 def test_intervals_hold_on_low_rank_boards(priced):
     covered = []
@@ -548,6 +549,7 @@ def test_the_confidence_sequence_is_where_the_evidence_is_spent():
     assert half_width(2.0, 150, 0.95, 60.0, 150.0) == 0.0
 
 
+@pytest.mark.slow
 def test_equal_rows_seldom_have_a_winner_and_clear_ones_soon():
     named = 0
     for seed in range(150):

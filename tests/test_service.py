@@ -79,6 +79,7 @@ def either(request, tmp_path_factory):
         yield Store(url)
 
 
+@pytest.mark.slow
 def test_both_databases_are_served(either):
     Study.create(either, "k", plan="adaptive-nystrom", params={"n": N}, seed=1)
     served = Served(either)
@@ -100,6 +101,7 @@ def answers(asked):
     return [float(A[i, j]) for i, j in asked["index"]]
 
 
+@pytest.mark.slow
 def test_a_study_is_worked_to_its_end_over_the_interface(served):
     work_to_the_end(served)
 
@@ -164,6 +166,7 @@ def test_pages_open_while_a_writer_holds_the_database(served, tmp_path):
         writer.close()
 
 
+@pytest.mark.slow
 def test_files_are_uploaded_and_an_odd_answer_is_asked_back(served):
     rows = "model\n" + "\n".join(f"m{k}" for k in range(5))
     cols = "task\n" + "\n".join(f"t{k}" for k in range(8))
@@ -291,6 +294,7 @@ def test_nobody_comes_in_without_a_token(served):
     assert "answered" not in served.call("GET", "/study/k", None).text
 
 
+@pytest.mark.slow
 def test_roles_studies_expiry_and_revocation_hold(served):
     mine = tokens.create(served.store, "worker", study="k")[0]
     assert served.call("GET", f"{API}/k", mine).status_code == 200
@@ -393,6 +397,7 @@ def test_bodies_are_bounded(tmp_path):
     assert served.call("POST", API, content=b"{}", headers=claimed).status_code == 413
 
 
+@pytest.mark.slow
 def test_a_slow_body_is_given_up(tmp_path):
     served = Served(Store(str(tmp_path / "lab.db")), patience=0.2)
     sent = []
@@ -503,6 +508,7 @@ def test_a_name_may_hold_anything(served, address):
             assert "&lt;script&gt;50" in page
 
 
+@pytest.mark.slow
 def test_the_service_sends_news(served, address):
     headers = {"authorization": f"Bearer {served.secrets['reader']}"}
     with httpx.stream("GET", f"{address}{API}/k/events", headers=headers, timeout=20) as stream:

@@ -229,6 +229,7 @@ def test_commands_on_small_tables_load_no_compiler(command, tmp_path):
     assert done.stdout.count("\n") > 100
 
 
+@pytest.mark.slow
 def test_a_small_crowd_loads_no_compiler(tmp_path):
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=60)

@@ -89,6 +89,7 @@ def test_one_batch_is_worked_out_by_many_threads_at_once(desk):
     assert study.status()["answered"] == study.result().cost
 
 
+@pytest.mark.slow
 def test_an_oracle_that_raises_gives_back_what_it_held(lab):
     study = Study.create(lab, "breaks", **NYSTROM)
     calls = []
@@ -120,6 +121,7 @@ def test_an_oracle_of_the_wrong_shape_or_value_is_refused(lab):
 # labels, sizes, known entries
 
 
+@pytest.mark.slow
 def test_labels_name_rows_and_both_axes_of_a_symmetric_plan(desk):
     names = ["10", "a,b", "é", "1", "2", "3", "4", "5", "6"]
     study = desk.create("labels", plan="adaptive-nystrom", rows=names, seed=1)
@@ -288,6 +290,7 @@ def test_budget_and_prices_go_to_the_plan_that_takes_them(lab):
         assert each.play(MatrixOracle(np.ones((3, 4)))).cost == 7.0  # what the first spent counts
 
 
+@pytest.mark.slow
 def test_checkpoints_save_the_replay_and_change_nothing(desk):
     B = np.arange(25.0).reshape(5, 5)
     study = desk.create("staged", plan="study_plans:staged", params={"n": 5}, seed=3)
@@ -304,6 +307,7 @@ def test_checkpoints_save_the_replay_and_change_nothing(desk):
     assert desk.open("staged").result().cost == expected.cost
 
 
+@pytest.mark.slow
 def test_checkpoints_of_a_fresh_plan_keep_its_stock(desk):
     B = np.arange(25.0).reshape(5, 5)
     study = desk.create(
@@ -323,6 +327,7 @@ def test_checkpoints_of_a_fresh_plan_keep_its_stock(desk):
     assert last.cost == again.result().cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["best-pair", "stochastic-nystrom"])
 def test_a_checkpoint_of_a_later_epoch_goes_on_with_the_money_and_history_of_its_epoch(desk, plan):
     size = {"n_items": 5} if plan == "best-pair" else {"n": 5}
@@ -432,6 +437,7 @@ def test_a_newer_version_that_asks_otherwise_is_noticed_and_forked(desk, monkeyp
         assert same_result(found, play(study_plans.drifting(9), MatrixOracle(A)))
 
 
+@pytest.mark.slow
 def test_corrections_of_corrections(desk):
     study = desk.create("twice", **NYSTROM)
     first = fill(study, A * 1.2)

@@ -217,6 +217,7 @@ def test_failed_amend_fork_export_import_release_list(kinase, tmp_path):
         assert "─" in kinase(*words)
 
 
+@pytest.mark.slow
 def test_workers_by_a_function(kinase, tmp_path):
     (tmp_path / "assay_for_tests.py").write_text(
         "from entrywise.gallery import random_psd\nA = random_psd(12, 2, 3)\n"

@@ -17,6 +17,7 @@ def test_store(law, desk):
 
 
 LONG = ("lil-ucb", "literal-bandit-subspace")  # thousands of questions
+LONG += ("best-pair", "crowd", "most-informative", "noisy-cur", "top-two", "ucb-e")  # many fits
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,7 @@ def test_a_judge_that_takes_names(sh, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_judge_that_breaks_gives_its_questions_back(sh, tmp_path):
     (tmp_path / "bad_judge.py").write_text(
         "def judge(row, col):\n    raise OSError('no quota left')\n"
@@ -391,6 +392,7 @@ def test_a_robot_runs_one_plate_at_a_time(sh, tmp_path):
     sh("check", "board")
 
 
+@pytest.mark.slow
 def test_a_robot_that_runs_full_plates_is_given_full_plates(sh, tmp_path):
     board(sh, "board", 48, "--plate", '{"size": 8, "per": "col", "fill": 1.0}')
     targets = []
@@ -434,6 +436,7 @@ def test_an_implausible_answer_is_kept_and_flagged_with_what_to_type(sh, tmp_pat
     assert sh.status("board")["implausible"] == []
 
 
+@pytest.mark.slow
 def test_a_function_that_takes_names_and_a_log_that_is_known_elsewhere(sh, tmp_path):
     (tmp_path / "named_judge.py").write_text(
         "def judge(row, col):\n    assert row[0] == 'm' and col[0] == 't'\n"

@@ -161,6 +161,7 @@ CHANCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CHANCES)
 def test_no_bias_under_any_mask(kind):
     d, r, m, blocks = 12, 4, 400_000, 40
@@ -205,6 +206,7 @@ def test_complete_data_is_ordinary_pca():
     np.testing.assert_allclose(found.explained_variance_ratio, known.explained_variance_ratio_)
 
 
+@pytest.mark.slow
 def test_centred_estimate_is_unbiased_with_few_samples():
     rng = np.random.default_rng(4)
     A = np.array([[1.0, 0.0, 0.0], [0.8, 0.5, 0.0], [-0.4, 0.3, 0.6]])

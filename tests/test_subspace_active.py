@@ -368,6 +368,7 @@ def test_spike_and_diagonal_laws():
 # ---------------------------------------------------------------- rivals
 
 
+@pytest.mark.slow
 def test_rivals_on_well_seen_data():
     law = sample_law("power", 20, 2, seed=3)
     rng = np.random.default_rng(0)
