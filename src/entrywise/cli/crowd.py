@@ -153,8 +153,8 @@ def _tell(found: Consensus, answers: int) -> None:
     else:
         wrong = 100 * found.report["expected_wrong_labels"]
         say(
-            f"About {wrong:.1f} % of the labels are expected to be wrong; errors that workers make together do not show: "
-            "--gold with 30 to 50 items checked by hand tells."
+            f"About {wrong:.1f} % of the labels are expected to be wrong, as crowds usually err together; in some it was ten points "
+            "more and nothing in the answers showed it: --gold with 30 to 50 items checked by hand tells."
         )
     blank = int(np.isnan(found.confidence).sum())
     if blank:
