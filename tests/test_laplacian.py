@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -81,6 +83,41 @@ def test_solve_and_potentials_agree_with_dense_least_squares(case):
     )
     np.testing.assert_allclose(L.potentials(d), fit, atol=1e-9)
     np.testing.assert_allclose(L @ np.eye(L.n), dense(L), atol=1e-9)
+
+
+@given(small_graphs(), st.sampled_from([1e12, 1e20, 1e40]))
+def test_small_graphs_with_weights_far_apart_agree_with_fractions(case, spread):
+    L, seed = case
+    rng = np.random.default_rng(seed)
+    L = Laplacian(L.n, L.i, L.j, spread ** rng.random(len(L.i)))
+    b = L.center(rng.integers(-9, 9, L.n).astype(float))
+    expected = in_fractions(L, b)
+    np.testing.assert_allclose(L.solve(b), expected, atol=1e-9 * np.abs(expected).max(initial=0.0))
+
+
+def in_fractions(L, b):
+    """Solve a Laplacian system without rounding, the last node of each component at 0, then centred."""
+    parts, part = L.components
+    A = [[Fraction(0)] * L.n for _ in range(L.n)]
+    for i, j, w in zip(L.i.tolist(), L.j.tolist(), map(Fraction, L.weights.tolist()), strict=True):
+        for one, two in ((i, j), (j, i)):
+            A[one][one] += w
+            A[one][two] -= w
+    free = [
+        k for k in range(L.n) if k not in {max(np.flatnonzero(part == c)) for c in range(parts)}
+    ]
+    rows = [[A[k][l] for l in free] + [Fraction(float(b[k]))] for k in free]
+    for k in range(len(free)):  # Gauss-Jordan; the minors of a Laplacian have pivots above 0
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for other in range(len(free)):
+            if other != k:
+                factor = rows[other][k]
+                rows[other] = [x - factor * y for x, y in zip(rows[other], rows[k], strict=True)]
+    x = [Fraction(0)] * L.n
+    for k, row in zip(free, rows, strict=True):
+        x[k] = row[-1]
+    same = [[x[k] for k in range(L.n) if part[k] == part[node]] for node in range(L.n)]
+    return np.array([float(x[k] - sum(same[k]) / len(same[k])) for k in range(L.n)])
 
 
 @pytest.mark.slow

@@ -210,9 +210,12 @@ def test_a_first_call_loads_no_compiler():
 @pytest.mark.parametrize(
     "command", [["complete", "table.csv"], ["complete", "table.csv", "--method", "rank-one"]]
 )
-def test_commands_on_small_tables_load_no_compiler(command, tmp_path):
+@pytest.mark.parametrize("sizes", ["alike", "far apart"])
+def test_commands_on_small_tables_load_no_compiler(command, sizes, tmp_path):
     rng = np.random.default_rng(0)
     A = np.outer(rng.random(30) + 1, rng.random(12) + 1) + 0.1 * rng.standard_normal((30, 12))
+    if sizes == "far apart":  # of both signs, and some nearly 0
+        A = np.outer(np.arange(100.0), np.arange(20.0)) / 500 + rng.standard_normal((100, 20))
     lines = ["row,col,value"]
     lines += [f"r{i},c{j},{A[i, j]}" for i, j in np.argwhere(rng.random(A.shape) < 0.6)]
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")

@@ -9,7 +9,8 @@ the start, so that only the misfit is left to solve for, and noise-free data com
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,13 +122,14 @@ class Laplacian:
         return _jit_laplacian
 
     @cached_property
-    def _dense(self) -> Array | None:
-        """An inverse for small graphs whose weights are not too far apart for it."""
+    def _dense(self) -> Callable[[Array], Array] | None:
+        """How a small graph is solved: by an inverse, or node by node where its weights are too far apart for one."""
         if self._steps is not small or not len(self.i):
             return None
         if self.weights.max() > ALIKE * self.weights.min():
-            return None
-        return self.inverse()
+            factor = small.eliminate(self.n, self.i, self.j, self.weights)
+            return partial(small.solve_eliminated, *factor)
+        return self.inverse().__matmul__
 
     @cached_property
     def _forest(self) -> tuple[Tree, Indices, int]:
@@ -305,7 +307,7 @@ class Laplacian:
                 [self.solve(column, rtol, method=method, most=most) for column in B.T]
             )
         if method == "auto" and self._dense is not None:
-            return self._solve_dense(self._dense, B)
+            return self._solve_small(self._dense, B)
         from entrywise.linalg import _jit_laplacian as jit
 
         if method == "jacobi" or (method == "auto" and self._jacobi is not False):
@@ -321,11 +323,11 @@ class Laplacian:
             self._give_back()
         return self._solve(jit, self._eliminated, False, B, rtol, most)
 
-    def _solve_dense(self, inverse: Array, b: Array) -> Array:
-        """Return L^+ b by the inverse of a small graph, the misfit solved for once more."""
+    def _solve_small(self, solved: Callable[[Array], Array], b: Array) -> Array:
+        """Return L^+ b of a small graph, the misfit solved for once more."""
         wanted = self.center(b)
-        found = self.center(inverse @ wanted)
-        found += self.center(inverse @ (wanted - self @ found))
+        found = self.center(solved(wanted))
+        found += self.center(solved(wanted - self @ found))
         self.iterations, self.reached = 1, 0.0
         return found
 

@@ -354,3 +354,34 @@ def walk(nodes: Indices, parent: Indices, edge: Indices, i: Indices, differences
         if e >= 0:
             p[v] = p[parent[v]] + (differences[e] if i[e] == v else -differences[e])
     return p
+
+
+def eliminate(n: int, i: Indices, j: Indices, weights: Array) -> tuple[Array, Array]:
+    """Eliminate the nodes of a graph one after another; return the shares and pivots of its factor, (n, n) and (n,).
+
+    Neighbours of a node that goes are joined by what flowed through it: sums and products of positive numbers alone, so
+    that every number is right to the last digits whatever the weights (as in the elimination of Grassmann, Taksar and
+    Heyman). The pivot of the last node of each component is 0.
+    """
+    W, pivot = np.zeros((n, n)), np.zeros(n)
+    np.add.at(W, (i, j), weights)
+    np.add.at(W, (j, i), weights)
+    share = np.zeros((n, n))
+    for k in range(n):
+        after = W[k, k + 1 :]
+        pivot[k] = after.sum()
+        if pivot[k] > 0:
+            share[k, k + 1 :] = after / pivot[k]
+            W[k + 1 :, k + 1 :] += np.outer(after, share[k, k + 1 :])
+    return share, pivot
+
+
+def solve_eliminated(share: Array, pivot: Array, b: Array) -> Array:
+    """Return x with L x = b from the factor of :func:`eliminate`, 0 at the last node of each component."""
+    x, n = np.array(b), len(b)
+    for k in range(n):
+        x[k + 1 :] += share[k, k + 1 :] * x[k]
+    x = np.divide(x, pivot, out=np.zeros(n), where=pivot > 0)
+    for k in range(n - 1, -1, -1):
+        x[k] += share[k, k + 1 :] @ x[k + 1 :]
+    return x
