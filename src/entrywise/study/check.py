@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise.exceptions import StoreError
-from entrywise.study.records import Record
-from entrywise.study.schema import facts, pending, questions
+from entrywise.study import tallies
+from entrywise.study.records import IMPLAUSIBLE, Record
+from entrywise.study.schema import ANSWERED, facts, pending, questions
 from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
 
@@ -19,6 +20,15 @@ _CHARGED = sa.select(facts.c.charged).where(facts.c.study == _study, facts.c.cha
 _WAITING = sa.select(pending.c.price, pending.c.leased_until).where(pending.c.study == _study)
 _COUNT = sa.select(sa.func.count()).where(questions.c.study == _study)
 _ASKED, _GIVEN = _COUNT.where(questions.c.batch >= 0), _COUNT.where(questions.c.batch < 0)
+_NAME = (facts.c.batch, facts.c.position, facts.c.turn)
+_MARKED = sa.select(*_NAME).where(facts.c.study == _study, facts.c.implausible.is_(True))
+_slack = IMPLAUSIBLE * questions.c.deviation
+_plausible = facts.c.value.between(questions.c.expected - _slack, questions.c.expected + _slack)
+_FAR = (  # the answers that lie far from what was expected, looked for one by one
+    sa.select(*_NAME)
+    .select_from(ANSWERED)
+    .where(questions.c.study == _study, facts.c.kind.in_(("answer", "amend")), ~_plausible)
+)
 
 
 def check(store: Store, record: Record, steps: Steps) -> dict[str, Any]:
@@ -47,26 +57,32 @@ def _integrity(store: Store) -> str:
 
 
 def ledger(store: Store, record: Record) -> dict[str, Any]:
-    """Hold the counters of the study's row against its questions and facts."""
+    """Hold the counters of the study against its questions and facts."""
     study = {"study": record.id}
 
-    def count(connection: Connection) -> tuple[list[float], list[Any], int, int]:
-        return (
-            list(connection.execute(_CHARGED, study).scalars()),
-            list(connection.execute(_WAITING, study).all()),
-            int(connection.execute(_ASKED, study).scalar_one()),
-            int(connection.execute(_GIVEN, study).scalar_one()),
-        )
+    def count(connection: Connection) -> dict[str, Any]:
+        return {
+            "record": store.look_up(connection, record.name) or record,
+            "tally": tallies.read(connection, record.id),
+            "charged": list(connection.execute(_CHARGED, study).scalars()),
+            "waiting": list(connection.execute(_WAITING, study).all()),
+            "asked": int(connection.execute(_ASKED, study).scalar_one()),
+            "given": int(connection.execute(_GIVEN, study).scalar_one()),
+            "marks": [set(connection.execute(query, study).all()) for query in (_MARKED, _FAR)],
+        }
 
-    charged, waiting, asked, given = store.database.read_whole(count)
-    spent = math.fsum(charged)
-    held = math.fsum(price for price, until in waiting if until >= 0)
-    withdrawn = sum(until < 0 for _, until in waiting)
+    found = store.database.read_whole(count)
+    record, tally, waiting = found["record"], found["tally"], found["waiting"]
+    spent = math.fsum(found["charged"])
+    prices = [price for price, until in waiting if until >= 0]
+    held = math.fsum(prices)
     for what, says, is_ in (
         ("money", record.committed, spent + held),
-        ("questions", record.asked, asked),
-        ("known entries", record.given, given),
-        ("withdrawn questions", record.withdrawn, withdrawn),
+        ("questions", record.asked, found["asked"]),
+        ("known entries", record.given, found["given"]),
+        ("withdrawn questions", record.withdrawn, len(waiting) - len(prices)),
+        ("open questions", tally.open, len(prices)),
+        ("money held for open questions", tally.held, held),
     ):
         if not math.isclose(says, is_, rel_tol=1e-9, abs_tol=1e-9) and not (
             what == "money" and record.parent is not None and says > is_
@@ -74,8 +90,21 @@ def ledger(store: Store, record: Record) -> dict[str, Any]:
             raise StoreError(
                 f"study {record.name!r} counts {says:g} {what}, its log {is_:g}; go back to a backup"
             )
+    marked, far = found["marks"]
+    if record.streaming and marked != far:
+        batch, position, _ = min(marked ^ far)
+        raise StoreError(
+            f"the answer to question {batch}.{position} of {record.name!r} is marked as implausible, or not, "
+            "against what was expected of it; go back to a backup"
+        )
     if record.total is not None and spent + held > record.total * (1 + 1e-9):
         raise StoreError(
             f"study {record.name!r} spent or holds {spent + held:g} of {record.total:g}"
         )
-    return {"spent": spent, "held": held, "questions": asked, "answers": asked - len(waiting)}
+    return {
+        "spent": spent,
+        "held": held,
+        "questions": found["asked"],
+        "answers": found["asked"] - len(waiting),
+        "open": len(prices),
+    }

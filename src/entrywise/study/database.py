@@ -205,13 +205,7 @@ class Database:
 
     def read_whole(self, call: Callable[[Connection], T]) -> T:
         """Return ``call(connection)`` where all of its statements see the same state, on PostgreSQL too."""
-
-        def still(connection: Connection) -> T:
-            if not self.sqlite:
-                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            return call(connection)
-
-        return self.read(still)
+        return self._transact(call, write=False, whole=True)
 
     def in_one_trip(self, *calls: Call) -> list[Found]:
         """Run statements of PostgreSQL that each commit by themselves, and return the rows of each."""
@@ -221,7 +215,7 @@ class Database:
         """Run ``call(connection)`` in a transaction that is committed whole, or not at all when it raises."""
         return self._transact(call, write=True)
 
-    def _transact(self, call: Callable[[Connection], T], write: bool) -> T:
+    def _transact(self, call: Callable[[Connection], T], write: bool, whole: bool = False) -> T:
         if os.getpid() != self._pid:  # a fork: its parent's connections are not ours
             self.engine.dispose(close=False)
             self.reader.dispose(close=False)
@@ -235,6 +229,8 @@ class Database:
         def run() -> T:
             with self._turn(write), engine.connect() as raw:
                 connection = raw.execution_options(entrywise_write=write)
+                if whole and not self.sqlite:  # said with BEGIN, so that it costs no trip
+                    connection = connection.execution_options(isolation_level="REPEATABLE READ")
                 with connection.begin():
                     return call(connection)
 

@@ -20,6 +20,7 @@ from entrywise.study.plans import Maker
 from entrywise.study.records import Epoch, Key, Record
 from entrywise.study.schema import FREE, about, facts, pending, questions, studies
 from entrywise.study.store import Store
+from entrywise.study.tells import is_far
 
 
 @dataclass(frozen=True)
@@ -172,9 +173,19 @@ def _add_fact(connection: Connection, begun: Record, fact: Said, now: float) -> 
         "epoch": begun.epoch,
         "seen": begun.next_step,
         "reason": fact.reason,
+        "implausible": _is_far(connection, begun, fact),
     }
     connection.execute(sa.insert(facts).values(**row))
     return turn
+
+
+def _is_far(connection: Connection, begun: Record, fact: Said) -> bool | None:
+    """Tell whether a correction lies far from what was expected of its question."""
+    if not begun.streaming or fact.kind != "amend" or fact.value is None:
+        return None
+    q = questions.c
+    query = sa.select(q.expected, q.deviation).where(*about(questions, begun.id, fact.key))
+    return is_far(fact.value, *connection.execute(query).one())
 
 
 def _wait_again(connection: Connection, begun: Record, fact: Said, turn: int) -> None:
