@@ -29,7 +29,7 @@ from entrywise.queries import Prices
 from entrywise.study import legacy, plans, schema, tallies
 from entrywise.study.records import Record
 from entrywise.study.store import Store
-from entrywise.study.tells import is_far
+from entrywise.study.tells import CORRECTIONS, is_far
 from entrywise.tables import csv_text
 
 FORMAT = 2
@@ -435,14 +435,20 @@ def _tally(
 
 
 def _marks(tables: Mapping[str, Mapping[str, list[Any]]]) -> list[bool | None]:
-    """Tell which answers lie far from what was expected."""
+    """Tell which answers lie far from what was expected, and were not corrected since."""
     asked, said = tables["questions"], tables["facts"]
     name = ("batch", "position")
     expected = dict(zip(_keys(asked, name), _keys(asked, ("expected", "deviation")), strict=True))
+    corrected: dict[tuple[Any, ...], int] = {}  # the last turn that corrects, by question
+    keys, kinds, turns = _keys(said, name), said["kind"], said["turn"]
+    for key, kind, turn in zip(keys, kinds, turns, strict=True):
+        if kind in CORRECTIONS:
+            corrected[key] = max(turn, corrected.get(key, -1))
     found: list[bool | None] = []
-    for key, kind, value in zip(_keys(said, name), said["kind"], said["value"], strict=True):
+    for key, kind, turn, value in zip(keys, kinds, turns, said["value"], strict=True):
         judged = kind in ("answer", "amend") and value is not None
-        found.append(is_far(value, *expected[key]) if judged else None)
+        stands = turn >= corrected.get(key, -1)
+        found.append(is_far(value, *expected[key]) if judged and stands else None)
     return found
 
 

@@ -14,6 +14,7 @@ from entrywise.study.records import IMPLAUSIBLE, Record
 from entrywise.study.schema import ANSWERED, facts, pending, questions
 from entrywise.study.steps import Refused, Steps
 from entrywise.study.store import Store
+from entrywise.study.tells import CORRECTIONS
 
 _study: sa.BindParameter[int] = sa.bindparam("study")
 _CHARGED = sa.select(facts.c.charged).where(facts.c.study == _study, facts.c.charged != 0)
@@ -28,6 +29,11 @@ _FAR = (  # the answers that lie far from what was expected, looked for one by o
     sa.select(*_NAME)
     .select_from(ANSWERED)
     .where(questions.c.study == _study, facts.c.kind.in_(("answer", "amend")), ~_plausible)
+)
+_CORRECTED = (
+    sa.select(facts.c.batch, facts.c.position, sa.func.max(facts.c.turn))
+    .where(facts.c.study == _study, facts.c.kind.in_(CORRECTIONS))
+    .group_by(facts.c.batch, facts.c.position)
 )
 
 
@@ -68,7 +74,8 @@ def ledger(store: Store, record: Record) -> dict[str, Any]:
             "waiting": list(connection.execute(_WAITING, study).all()),
             "asked": int(connection.execute(_ASKED, study).scalar_one()),
             "given": int(connection.execute(_GIVEN, study).scalar_one()),
-            "marks": [set(connection.execute(query, study).all()) for query in (_MARKED, _FAR)],
+            "marked": set(connection.execute(_MARKED, study).all()),
+            "far": _far(connection, study),
         }
 
     found = store.database.read_whole(count)
@@ -90,9 +97,9 @@ def ledger(store: Store, record: Record) -> dict[str, Any]:
             raise StoreError(
                 f"study {record.name!r} counts {says:g} {what}, its log {is_:g}; go back to a backup"
             )
-    marked, far = found["marks"]
-    if record.streaming and marked != far:
-        batch, position, _ = min(marked ^ far)
+    wrong = found["marked"] ^ found["far"]
+    if record.streaming and wrong:
+        batch, position, _ = min(wrong)
         raise StoreError(
             f"the answer to question {batch}.{position} of {record.name!r} is marked as implausible, or not, "
             "against what was expected of it; go back to a backup"
@@ -108,3 +115,10 @@ def ledger(store: Store, record: Record) -> dict[str, Any]:
         "answers": found["asked"] - len(waiting),
         "open": len(prices),
     }
+
+
+def _far(connection: Connection, study: dict[str, int]) -> set[Any]:
+    """Return the answers that lie far from what was expected, and were not corrected since."""
+    turns = {(b, k): turn for b, k, turn in connection.execute(_CORRECTED, study)}
+    far = connection.execute(_FAR, study)
+    return {row for row in far if row[2] >= turns.get((row[0], row[1]), -1)}

@@ -191,7 +191,7 @@ facts = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("seen", BigInteger),  # the first step that was given it
     Column("reason", Text),  # why it failed, was corrected or forgotten, where somebody said
-    Column("implausible", Boolean),  # whether it lies far from what was expected; marked when told
+    Column("implausible", Boolean),  # far from what was expected, and not corrected since
     PrimaryKeyConstraint("study", "batch", "position", "turn"),
     Index("facts_seen", "study", "seen", postgresql_where=SEEN),
     Index(

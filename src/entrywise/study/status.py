@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -17,12 +18,8 @@ from entrywise.study.leases import WITHDRAWN
 from entrywise.study.plans import FEATURES
 from entrywise.study.records import Record
 from entrywise.study.schema import (
-    FAILED_BEFORE,
-    FAR,
-    FREE,
     GIVEN,
     OUT,
-    REPORTED,
     epochs,
     facts,
     pending,
@@ -34,6 +31,36 @@ from entrywise.study.store import Store
 
 _SHOWN = 20  # at most so many entries are named
 _CHUNK = 10_000  # questions of the log that are read at a time
+
+
+# The few rows that a status names, each kind with an index of its own. SQLite does not know how small these are, and
+# would look at all of a study instead unless it is told.
+_FEW_QUERIES = {
+    # measurements that failed, of plans that cannot do without them
+    "failed": """
+        SELECT batch, position, "row", col FROM pending {pending_failed}
+        WHERE study = :study AND leased_until >= 0 AND failed ORDER BY batch, position LIMIT :shown""",
+    # answers that lie far from what the plan expected when it asked: they count, and are worth a look
+    "implausible": """
+        SELECT q.batch, q.position, q."row", q.col, far.value, q.expected, q.deviation
+        FROM (
+            SELECT batch, position, value FROM facts {facts_implausible}
+            WHERE study = :study AND implausible ORDER BY batch, position LIMIT :shown
+        ) AS far
+        JOIN questions AS q ON q.study = :study AND q.batch = far.batch AND q.position = far.position
+        ORDER BY q.batch, q.position""",
+    # what the plan said of its last steps
+    "reports": """
+        SELECT asked_at, report FROM steps {steps_report}
+        WHERE study = :study AND report IS NOT NULL ORDER BY step DESC LIMIT :shown""",
+}
+
+
+_FEW = {
+    (what, sqlite): sa.text(re.sub(r"{(\w+)}", r"INDEXED BY \1" if sqlite else "", query))
+    for what, query in _FEW_QUERIES.items()
+    for sqlite in (True, False)
+}
 
 
 class Standing(NamedTuple):
@@ -107,8 +134,8 @@ class Look(NamedTuple):
     """All that a status says, as it was at one moment."""
 
     now: Standing
-    failed: list[tuple[int, int, int, int]]  # batch, position, row, col
-    implausible: list[Any]
+    failed: list[Any]  # batch, position, row, col
+    implausible: list[Any]  # the same, value, expected, deviation
     reports: list[tuple[float, dict[str, Any]]]
 
 
@@ -119,13 +146,13 @@ def look(store: Store, name: str) -> Look:
         now = _standing_of(store, connection, name)
         if now is None:
             return None
-        record = now.record
-        return Look(
-            now,
-            _failed(connection, record),
-            _implausible(connection, record) if record.streaming else [],
-            _reports(store, connection, record),
-        )
+        here = {"study": now.record.id, "shown": _SHOWN}
+
+        def few(what: str) -> list[Any]:
+            return list(connection.execute(_FEW[what, store.database.sqlite], here))
+
+        odd = few("implausible") if now.record.streaming else []
+        return Look(now, few("failed"), odd, _reports(few("reports")))
 
     found = store.database.read_whole(read)
     if found is None:
@@ -184,30 +211,8 @@ def _brief(name: str, value: Any) -> Any:
     return value
 
 
-def _failed(connection: Connection, record: Record) -> list[tuple[int, int, int, int]]:
-    """Return the first questions whose measurement failed, and that wait for another."""
-    p = pending.c
-    query = (
-        sa.select(p.batch, p.position, p.row, p.col)
-        .where(p.study == record.id, FREE, FAILED_BEFORE)
-        .order_by(p.batch, p.position)
-        .limit(_SHOWN)
-    )
-    return [(int(b), int(k), int(i), int(j)) for b, k, i, j in connection.execute(query)]
-
-
-def _reports(
-    store: Store, connection: Connection, record: Record
-) -> list[tuple[float, dict[str, Any]]]:
+def _reports(rows: list[Any]) -> list[tuple[float, dict[str, Any]]]:
     """Return what the plan said of its last steps: (time, report), the oldest first."""
-    t = steps.c
-    query = (
-        sa.select(t.asked_at, t.report)
-        .where(t.study == record.id, REPORTED)
-        .order_by(t.step.desc())
-        .limit(_SHOWN)
-    )
-    rows = store.database.columns(connection, query)
     return [(at, json.loads(report)) for at, report in reversed(rows)]
 
 
@@ -258,36 +263,6 @@ def people(workers: list[dict[str, Any]]) -> str:
     if len(names) > 3:
         return f"{', '.join(names[:3])} and {len(names) - 3} more"
     return ", ".join(names) or "nobody"
-
-
-def _implausible(connection: Connection, record: Record) -> list[Any]:
-    """Return answers that lie far from what the plan expected when it asked: they count, and are worth a look.
-
-    They were marked when they were told; a mark that was corrected or forgotten since does not count.
-    """
-    q, f = questions.c, facts.c
-    later = facts.alias("later")
-    corrected = sa.exists().where(
-        later.c.study == f.study,
-        later.c.batch == f.batch,
-        later.c.position == f.position,
-        later.c.turn > f.turn,
-        later.c.kind.in_(("amend", "void")),
-    )
-    far = (
-        sa.select(f.batch, f.position, f.value)
-        .where(f.study == record.id, FAR, ~corrected)
-        .order_by(f.batch, f.position)
-        .limit(_SHOWN)
-        .subquery()
-    )
-    asked = (q.study == record.id) & (q.batch == far.c.batch) & (q.position == far.c.position)
-    query = (
-        sa.select(q.batch, q.position, q.row, q.col, far.c.value, q.expected, q.deviation)
-        .select_from(far.join(questions, asked))
-        .order_by(q.batch, q.position)
-    )
-    return list(connection.execute(query))
 
 
 def _odd(line: Any, labels: Labels) -> dict[str, Any]:

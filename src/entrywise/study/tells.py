@@ -20,6 +20,7 @@ from entrywise.study.leases import FAILED, NOT_GONE, Leases, by_batch
 from entrywise.study.records import IMPLAUSIBLE, Blaming, Key, Naming, Record, Told, Workers
 from entrywise.study.schema import ANSWERED, ENTRY, about, facts, pending, questions, studies, wants
 
+CORRECTIONS = ("amend", "void")  # facts after which the answer before no longer counts
 UNSEEN = -1  # facts that no plan is given: repeats, failures that were measured again
 
 # One answer told alone, the commonest tell of all: its question leaves the queue and the answer is kept. Where no

@@ -20,7 +20,7 @@ from entrywise.study.plans import Maker
 from entrywise.study.records import Epoch, Key, Record
 from entrywise.study.schema import FREE, about, facts, pending, questions, studies
 from entrywise.study.store import Store
-from entrywise.study.tells import is_far
+from entrywise.study.tells import CORRECTIONS, is_far
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,10 @@ def _add_fact(connection: Connection, begun: Record, fact: Said, now: float) -> 
         "reason": fact.reason,
         "implausible": _is_far(connection, begun, fact),
     }
+    if fact.kind in CORRECTIONS:  # whatever was odd about the answer before
+        here = about(facts, begun.id, fact.key)
+        unmark = sa.update(facts).where(*here, facts.c.implausible.is_(True))
+        connection.execute(unmark.values(implausible=None))
     connection.execute(sa.insert(facts).values(**row))
     return turn
 

@@ -27,6 +27,10 @@ WHERE kind IN ('answer', 'amend') AND value IS NOT NULL AND EXISTS (
     SELECT 1 FROM questions AS q
     WHERE q.study = facts.study AND q.batch = facts.batch AND q.position = facts.position
         AND facts.value NOT BETWEEN q.expected - 6.0 * q.deviation AND q.expected + 6.0 * q.deviation)
+    AND NOT EXISTS (
+    SELECT 1 FROM facts AS later
+    WHERE later.study = facts.study AND later.batch = facts.batch AND later.position = facts.position
+        AND later.turn > facts.turn AND later.kind IN ('amend', 'void'))
 """
 
 
