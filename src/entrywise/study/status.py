@@ -130,7 +130,7 @@ def money(record: Record, held: float) -> dict[str, Any]:
     }
 
 
-class Look(NamedTuple):
+class Seen(NamedTuple):
     """All that a status says, as it was at one moment."""
 
     now: Standing
@@ -139,10 +139,10 @@ class Look(NamedTuple):
     reports: list[tuple[float, dict[str, Any]]]
 
 
-def look(store: Store, name: str) -> Look:
+def look(store: Store, name: str) -> Seen:
     """Read where a study stands, all of it at one moment."""
 
-    def read(connection: Connection) -> Look | None:
+    def read(connection: Connection) -> Seen | None:
         now = _standing_of(store, connection, name)
         if now is None:
             return None
@@ -152,7 +152,7 @@ def look(store: Store, name: str) -> Look:
             return list(connection.execute(_FEW[what, store.database.sqlite], here))
 
         odd = few("implausible") if now.record.streaming else []
-        return Look(now, few("failed"), odd, _reports(few("reports")))
+        return Seen(now, few("failed"), odd, _reports(few("reports")))
 
     found = store.database.read_whole(read)
     if found is None:
@@ -161,7 +161,7 @@ def look(store: Store, name: str) -> Look:
     return found
 
 
-def status(found: Look, labels: Labels) -> dict[str, Any]:
+def status(found: Seen, labels: Labels) -> dict[str, Any]:
     """Return where a study stands."""
     now, record = found.now, found.now.record
     failed = [

@@ -48,7 +48,7 @@ _READ = sa.select(_t.open, _t.held, _t.rest).where(_t.study == sa.bindparam("stu
 _LAST = sa.select(_t.study, sa.func.max(_t.told_at)).where(_t.told_at > 0).group_by(_t.study)
 
 
-class Tally(NamedTuple):
+class Opened(NamedTuple):
     """The open questions of a study."""
 
     open: int
@@ -78,12 +78,12 @@ def add(
     connection.execute(_OF_CONNECTION if mine else _OF_ROW, row)
 
 
-def read(connection: Connection, study: int) -> Tally:
+def read(connection: Connection, study: int) -> Opened:
     """Return how many questions of a study are open, and what is held for them."""
     rows = connection.execute(_READ, {"study": study}).all()
     open_ = sum(int(row[0]) for row in rows)
     held = math.fsum(part for row in rows for part in row[1:]) if open_ else 0.0
-    return Tally(open_, max(held, 0.0))
+    return Opened(open_, max(held, 0.0))
 
 
 def last_answers(connection: Connection) -> dict[int, float]:
