@@ -227,6 +227,17 @@ def test_a_check_finds_a_count_that_is_wrong(lab):
         study.check()
 
 
+def test_a_wrong_count_is_mended_when_a_study_is_renewed(desk):
+    study = expects(desk, "mended", n=10, prices={"entry": 0.1})
+    study.ask(3, "ann")
+    study.store.database.write(lambda c: tallies.add(c, study._record.id, [0.7, 0.1], sign=-1))
+    with pytest.raises(StoreError, match="study renew"):
+        ledger(study.store, study._look())
+    study.renew()
+    ledger(study.store, study._look())
+    assert study.status()["leased"] == 3
+
+
 def _as_before(connection):
     """Take away what the upgrade to 0006 made."""
     for index in ("pending_out", "pending_failed", "facts_implausible", "steps_report"):

@@ -74,8 +74,7 @@ def ledger(store: Store, record: Record) -> dict[str, Any]:
             "waiting": list(connection.execute(_WAITING, study).all()),
             "asked": int(connection.execute(_ASKED, study).scalar_one()),
             "given": int(connection.execute(_GIVEN, study).scalar_one()),
-            "marked": set(connection.execute(_MARKED, study).all()),
-            "far": _far(connection, study),
+            "marks": _wrong_marks(store, connection, study) if record.streaming else set(),
         }
 
     found = store.database.read_whole(count)
@@ -94,12 +93,12 @@ def ledger(store: Store, record: Record) -> dict[str, Any]:
         if not math.isclose(says, is_, rel_tol=1e-9, abs_tol=1e-9) and not (
             what == "money" and record.parent is not None and says > is_
         ):
+            mend = "count them anew with `study renew`" if "open" in what else "go back to a backup"
             raise StoreError(
-                f"study {record.name!r} counts {says:g} {what}, its log {is_:g}; go back to a backup"
+                f"study {record.name!r} counts {says:g} {what}, its log {is_:g}; {mend}"
             )
-    wrong = found["marked"] ^ found["far"]
-    if record.streaming and wrong:
-        batch, position, _ = min(wrong)
+    if found["marks"]:
+        batch, position, _ = min(found["marks"])
         raise StoreError(
             f"the answer to question {batch}.{position} of {record.name!r} is marked as implausible, or not, "
             "against what was expected of it; go back to a backup"
@@ -117,8 +116,10 @@ def ledger(store: Store, record: Record) -> dict[str, Any]:
     }
 
 
-def _far(connection: Connection, study: dict[str, int]) -> set[Any]:
-    """Return the answers that lie far from what was expected, and were not corrected since."""
+def _wrong_marks(store: Store, connection: Connection, study: dict[str, int]) -> set[Any]:
+    """Return the answers that are marked as implausible and should not be, or the other way round."""
     turns = {(b, k): turn for b, k, turn in connection.execute(_CORRECTED, study)}
-    far = connection.execute(_FAR, study)
-    return {row for row in far if row[2] >= turns.get((row[0], row[1]), -1)}
+    with store.database.large_joins(connection):
+        far = connection.execute(_FAR, study).all()
+    standing = {row for row in far if row[2] >= turns.get((row[0], row[1]), -1)}
+    return standing ^ set(connection.execute(_MARKED, study).all())

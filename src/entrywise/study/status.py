@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -29,10 +30,9 @@ from entrywise.study.schema import (
 )
 from entrywise.study.store import Store
 
+T = TypeVar("T")
 _SHOWN = 20  # at most so many entries are named
 _CHUNK = 10_000  # questions of the log that are read at a time
-
-
 # The few rows that a status names, each kind with an index of its own. SQLite does not know how small these are, and
 # would look at all of a study instead unless it is told.
 _FEW_QUERIES = {
@@ -54,8 +54,6 @@ _FEW_QUERIES = {
         SELECT asked_at, report FROM steps {steps_report}
         WHERE study = :study AND report IS NOT NULL ORDER BY step DESC LIMIT :shown""",
 }
-
-
 _FEW = {
     (what, sqlite): sa.text(re.sub(r"{(\w+)}", r"INDEXED BY \1" if sqlite else "", query))
     for what, query in _FEW_QUERIES.items()
@@ -76,20 +74,22 @@ class Standing(NamedTuple):
 
 def standing(store: Store, name: str) -> Standing:
     """Return where a study stands; what it takes grows with the questions that are out, not with those that are open."""
-    found = store.database.read_whole(lambda c: _standing_of(store, c, name))
-    return found or _there(store, name)
+    return _at_one_moment(store, name, partial(_standing_of, store))
 
 
-def _there(store: Store, name: str) -> Standing:
-    """Refuse a study that is not there; one that was made just now is."""
-    store.record(name)
-    return standing(store, name)
+def _at_one_moment(store: Store, name: str, read: Callable[[Connection, Record], T]) -> T:
+    """Return what is read of a study and its row by one consistent transaction; refuse a study that is not there."""
+
+    def look(connection: Connection) -> T | None:
+        record = store.look_up(connection, name)
+        return None if record is None else read(connection, record)
+
+    while (found := store.database.read_whole(look)) is None:
+        store.record(name)  # refuses it, unless it was made just now
+    return found
 
 
-def _standing_of(store: Store, connection: Connection, name: str) -> Standing | None:
-    record = store.look_up(connection, name)
-    if record is None:
-        return None
+def _standing_of(store: Store, connection: Connection, record: Record) -> Standing:
     p = pending.c
     out = (
         sa.select(
@@ -142,23 +142,17 @@ class Seen(NamedTuple):
 def look(store: Store, name: str) -> Seen:
     """Read where a study stands, all of it at one moment."""
 
-    def read(connection: Connection) -> Seen | None:
-        now = _standing_of(store, connection, name)
-        if now is None:
-            return None
-        here = {"study": now.record.id, "shown": _SHOWN}
+    def read(connection: Connection, record: Record) -> Seen:
+        here = {"study": record.id, "shown": _SHOWN}
 
         def few(what: str) -> list[Any]:
             return list(connection.execute(_FEW[what, store.database.sqlite], here))
 
-        odd = few("implausible") if now.record.streaming else []
+        now = _standing_of(store, connection, record)
+        odd = few("implausible") if record.streaming else []
         return Seen(now, few("failed"), odd, _reports(few("reports")))
 
-    found = store.database.read_whole(read)
-    if found is None:
-        store.record(name)  # refuses it
-        return look(store, name)
-    return found
+    return _at_one_moment(store, name, read)
 
 
 def status(found: Seen, labels: Labels) -> dict[str, Any]:

@@ -45,6 +45,12 @@ _OF_CONNECTION = sa.text(f"{INSERT} {_VALUES.format(MINE)} {_AGAIN}")
 
 _t = tallies.c
 _READ = sa.select(_t.open, _t.held, _t.rest).where(_t.study == sa.bindparam("study"))
+# What tallies lack against a count, read by one statement, so that all of it is of one moment.
+_LACKING = sa.text("""
+SELECT 1, price FROM pending WHERE study = :study AND leased_until >= 0
+UNION ALL SELECT -open, -held FROM tallies WHERE study = :study
+UNION ALL SELECT 0, -rest FROM tallies WHERE study = :study
+""")
 _LAST = sa.select(_t.study, sa.func.max(_t.told_at)).where(_t.told_at > 0).group_by(_t.study)
 
 
@@ -76,6 +82,14 @@ def add(
     mine = telling and connection.dialect.name == "postgresql"
     row = {"study": study, "open": sign * len(each), "held": held, "rest": rest, "told_at": told_at}
     connection.execute(_OF_CONNECTION if mine else _OF_ROW, row)
+
+
+def mend(connection: Connection, study: int) -> None:
+    """Count the open questions of a study, and put right what tallies say otherwise; for who holds the study's row."""
+    rows = connection.execute(_LACKING, {"study": study}).all()
+    open_, held = sum(int(row[0]) for row in rows), math.fsum(row[1] for row in rows)
+    lacking = {"study": study, "open": open_, "held": held, "rest": 0.0, "told_at": 0.0}
+    connection.execute(_OF_ROW, lacking)
 
 
 def read(connection: Connection, study: int) -> Opened:

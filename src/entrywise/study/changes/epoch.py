@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from entrywise.exceptions import ParameterError
 from entrywise.queries import History
-from entrywise.study import past, plans
+from entrywise.study import past, plans, tallies
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
 from entrywise.study.records import Epoch, Key, Record
@@ -95,6 +95,8 @@ def _write(store: Store, connection: Connection, record: Record, change: Change)
     now = store.database.now(connection)
     queued = (p.study == record.id, FREE, p.leased_until <= now)
     withdraw(connection, store.database, record.id, now, *queued)
+    if change.epoch.change == "renew":
+        tallies.mend(connection, record.id)
     query = sa.select(s.committed, s.withdrawn, s.cursor).where(s.id == record.id)
     committed, withdrawn, cursor = connection.execute(query).one()
     total = change.epoch.total
