@@ -34,6 +34,7 @@ SOME = 1000  # numbers that are sent beside a statement, which then stays the sa
 # KiB of an SQLite file that one who reads keeps. With SQLite's own 2,000 the caches of a service were seen to be given
 # back and filled again while it ran, and the memory between them grew, though nothing in Python did
 CACHE = 256
+SERVER = 15  # connections to a server that threads of one process use at once; more of them wait
 OURS = 0x656E7479  # application_id of our SQLite files: "enty"
 _SECRETS = {"password", "passwd", "pwd", "sslpassword", "token", "passfile", "sslkey", "secret"}
 _AGAIN = {  # PostgreSQL: serialization failure, deadlock, lock not available; server going down, crashed, coming up
@@ -129,6 +130,8 @@ class Database:
         options: dict[str, Any] = {}
         if self.sqlite:
             options["connect_args"] = {"timeout": PATIENCE, "check_same_thread": False}
+        else:  # all are kept: one that is closed while others wait for one is made again a moment later
+            options |= {"pool_size": SERVER, "max_overflow": 0, "pool_use_lifo": True}
         if self.memory:
             options["poolclass"] = StaticPool
         try:
