@@ -1,4 +1,4 @@
-"""How fast studies are kept: writers side by side, asking after a million answers, resuming.
+"""How fast studies are kept: writers side by side, asking after a million answers, looking, resuming.
 
 Bars, each within one run:
 
@@ -7,10 +7,12 @@ Bars, each within one run:
   moods: three rounds of 30 s on each database, by turns, and the median of their three ratios counts. The server has its
   settings as installed (``synchronous_commit`` and ``fsync`` are on), SQLite ``synchronous=FULL``.
 - ``ask`` with 1,000,000 answers behind it takes at most twice as long as with 10,000.
+- ``Study.status`` takes at most twice as long with 100,000 open questions as with 100, and at most twice as long
+  after 1,000,000 answers of a streaming plan as after 10,000.
 - Resuming an adaptive Nyström study of 250,000 answers takes at most 3 times as long as reading its rows with
   plain SQL.
 
-``--quick`` shortens all of it; ``--only writers|ask|resume`` runs one part.
+``--quick`` shortens all of it; ``--only writers|ask|status|resume`` runs one part.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import multiprocessing as mp
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +51,16 @@ def steady(rounds: int, size: int):
     return LowRank(np.zeros((rounds, 1)), np.zeros((size, 1)))
 
 
-PLANS = {"store:steady": steady}
+@plan(streaming=True)
+def expecting(size: int, *, situation: Any):
+    """Ask for `size` entries at once and say what each should be."""
+    if situation.step:
+        return LowRank(np.zeros((1, 1)), np.zeros((size, 1)))
+    wanted = Batch.entries(np.zeros(size, np.int64), np.arange(size))
+    return replace(wanted, expected=np.ones(size), deviation=np.ones(size))
+
+
+PLANS = {"store:steady": steady, "store:expecting": expecting}
 
 
 def write(url: str, name: str, first: int, last: int, seconds: float, gate: Any, out: Any) -> None:
@@ -136,6 +148,45 @@ def ask_times(
     return {
         total: (statistics.median(warm[total]), statistics.median(cold[total])) for total in sizes
     }
+
+
+def status_times(studies: dict[int, Study], repeats: int) -> dict[int, float]:
+    """Return the median seconds of a look at each study, by turns."""
+    took: dict[int, list[float]] = {size: [] for size in studies}
+    for _ in range(repeats):
+        for size, study in studies.items():
+            start = time.perf_counter()
+            study.status()
+            took[size].append(time.perf_counter() - start)
+    return {size: statistics.median(times) for size, times in took.items()}
+
+
+def with_open(url: str, size: int) -> Study:
+    """Return a study with so many open questions, of which a hundred are out."""
+    study = Study.create(
+        url,
+        f"open-{size}",
+        plan="store:steady",
+        params={"rounds": 1, "size": size},
+        plans=PLANS,
+    )
+    study.lease(100, "w")
+    return study
+
+
+def with_answers(url: str, size: int) -> Study:
+    """Return a study of a streaming plan with so many answers, a hundredth of a percent of them implausible."""
+    study = Study.create(
+        url, f"answers-{size}", plan="store:expecting", params={"size": size + 100}, plans=PLANS
+    )
+    values = np.ones(size)
+    values[::10_000] = 100.0
+    told = Told(np.zeros(size, int), np.arange(size), values, np.zeros(size, bool))
+    study.put(told)
+    now = study.status()
+    assert now["answered"] == size
+    assert now["implausible"]
+    return study
 
 
 READ = """SELECT q.batch, q.position, q."row", q.col, q.mode, q.price, a.value, a.failed, a.worker, a.told_at, a.kind
@@ -231,6 +282,21 @@ def compare_asks(urls: dict[str, str], quick: bool, bars: Bars) -> None:
     )
 
 
+def compare_looks(urls: dict[str, str], quick: bool, bars: Bars) -> None:
+    rows = []
+    repeats = 50 if quick else 200
+    for kind, url in urls.items():
+        for what, make, few, many in (
+            ("open questions", with_open, 100, 100_000),
+            ("answers", with_answers, 10_000, 100_000 if quick else 1_000_000),
+        ):
+            found = status_times({size: make(url, size) for size in (few, many)}, repeats)
+            rows += [(kind, what, size, seconds * 1e3) for size, seconds in found.items()]
+            ratio = found[many] / found[few]
+            bars.at_most(f"{kind}: status at {many:,} / at {few:,} {what}", ratio, 2.0)
+    show("looking where a study stands", ("database", "what", "how many", "status ms"), rows)
+
+
 def compare_resumes(urls: dict[str, str], quick: bool, bars: Bars) -> None:
     rows = []
     for kind, url in urls.items():
@@ -240,7 +306,12 @@ def compare_resumes(urls: dict[str, str], quick: bool, bars: Bars) -> None:
     show("resuming adaptive Nyström", ("database", "answers", "resume s", "plain SQL s"), rows)
 
 
-PARTS = {"writers": compare_writers, "ask": compare_asks, "resume": compare_resumes}
+PARTS = {
+    "writers": compare_writers,
+    "ask": compare_asks,
+    "status": compare_looks,
+    "resume": compare_resumes,
+}
 
 
 def main() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sqlite3
+import sys
 import threading
 import time
 
@@ -17,6 +19,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 import entrywise as ew
+from commands import entrywise
 from databases import DATABASES, needs_postgres
 from entrywise.checks import postgres
 from entrywise.checks.plans import same_result
@@ -453,6 +456,22 @@ def test_a_message_names_no_other_study(served):
     assert answer.status_code == 404
     assert "other" not in answer.text
     assert "other" not in served.call("GET", f"{API}/missing", mine).text
+
+
+def test_an_answer_is_sent_at_once(tmp_path, monkeypatch):
+    seen = []
+
+    def run(server, sockets):
+        seen.extend(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for s in sockets)
+        sockets[0].close()
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    Store(str(tmp_path / "lab.db")).database.close()
+    before = sys.getswitchinterval()
+    done = entrywise("serve", tmp_path / "lab.db", "--port", 0, "--no-open")
+    sys.setswitchinterval(before)
+    assert (done.returncode, len(seen)) == (0, 1), done.stderr
+    assert seen[0]
 
 
 # the client

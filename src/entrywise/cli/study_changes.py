@@ -338,7 +338,7 @@ def backup(
 def check(
     database: Where, name: Name, allow_plan: Allow = None, format: FormatOption = Format.table
 ) -> None:
-    """See that the database is sound, the money adds up, and the plan asks as the log says.
+    """See that the database is sound, the money and the counters add up, and the plan asks as the log says.
 
     Example: entrywise study check lab.db kinase
     """

@@ -26,9 +26,10 @@ from entrywise.exceptions import DataError, StoreError
 from entrywise.methods import renamed
 from entrywise.npz import write_whole
 from entrywise.queries import Prices
-from entrywise.study import legacy, plans, schema
+from entrywise.study import legacy, plans, schema, tallies
 from entrywise.study.records import Record
 from entrywise.study.store import Store
+from entrywise.study.tells import CORRECTIONS, is_far
 from entrywise.tables import csv_text
 
 FORMAT = 2
@@ -48,6 +49,7 @@ _TABLES = (
 _STATES = ("open", "finished", "exhausted", "closed")
 _KINDS = ("answer", "known", "amend", "void", "withdrawn", "repeat", "failed")
 _MOMENT = ("stepper", "stepper_until")  # of a process, not of the study
+_OWN = ("study", "id", "implausible")  # of a database; the last is worked out again
 _MAPPINGS = (  # columns that hold JSON
     ("epochs", "params"),
     ("epochs", "versions"),
@@ -134,7 +136,7 @@ def _digest(parts: Mapping[str, str]) -> str:
 
 
 def _columns(table: sa.Table) -> list[sa.Column[Any]]:
-    return [column for column in table.columns if column.name not in ("study", "id")]
+    return [column for column in table.columns if column.name not in _OWN]
 
 
 def _kind(column: sa.Column[Any]) -> type:
@@ -409,12 +411,45 @@ def write(store: Store, found: Archive, name: str | None = None) -> str:
                 f"there is a study called {about['name']!r} already; choose another name: --name NAME"
             ) from None
         for table in _TABLES:
-            columns = found.tables[table.name]
+            columns = dict(found.tables[table.name])
+            if table is schema.facts and about["streaming"]:
+                columns["implausible"] = _marks(found.tables)
             if next(iter(columns.values())):
-                store.database.insert(connection, table, {"study": study} | dict(columns))
+                store.database.insert(connection, table, {"study": study} | columns)
+        _tally(connection, study, found.tables)
 
     store.database.write(insert)
     return str(about["name"])
+
+
+def _tally(
+    connection: Connection, study: int, tables: Mapping[str, Mapping[str, list[Any]]]
+) -> None:
+    """Count the open questions of a study that was read, and note when its last answer came."""
+    queue, said = tables["pending"], tables["facts"]
+    held = zip(queue["price"], queue["leased_until"], strict=True)
+    times = zip(said["kind"], said["told_at"], strict=True)
+    last = max((at for kind, at in times if kind == "answer"), default=0.0)
+    prices = [price for price, until in held if until >= 0]
+    tallies.add(connection, study, prices, told_at=last)
+
+
+def _marks(tables: Mapping[str, Mapping[str, list[Any]]]) -> list[bool | None]:
+    """Tell which answers lie far from what was expected, and were not corrected since."""
+    asked, said = tables["questions"], tables["facts"]
+    name = ("batch", "position")
+    expected = dict(zip(_keys(asked, name), _keys(asked, ("expected", "deviation")), strict=True))
+    corrected: dict[tuple[Any, ...], int] = {}  # the last turn that corrects, by question
+    keys, kinds, turns = _keys(said, name), said["kind"], said["turn"]
+    for key, kind, turn in zip(keys, kinds, turns, strict=True):
+        if kind in CORRECTIONS:
+            corrected[key] = max(turn, corrected.get(key, -1))
+    found: list[bool | None] = []
+    for key, kind, turn, value in zip(keys, kinds, turns, said["value"], strict=True):
+        judged = kind in ("answer", "amend") and value is not None
+        stands = turn >= corrected.get(key, -1)
+        found.append(is_far(value, *expected[key]) if judged and stands else None)
+    return found
 
 
 # format 1

@@ -12,9 +12,8 @@ from sqlalchemy.engine import Connection
 
 from entrywise.study.entries import title
 from entrywise.study.leases import by_batch
-from entrywise.study.records import Record, Told
+from entrywise.study.records import IMPLAUSIBLE, Record, Told
 from entrywise.study.schema import ANSWERED, FREE, facts, pending, questions
-from entrywise.study.status import IMPLAUSIBLE
 from entrywise.study.store import Store
 from entrywise.types import Array, Indices
 

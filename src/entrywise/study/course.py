@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from entrywise.study import tallies
 from entrywise.study.records import Record
 from entrywise.study.schema import facts, steps
 from entrywise.study.store import Store
@@ -64,6 +65,4 @@ def _thinned(numbers: list[float]) -> list[float]:
 
 def last_answers(store: Store) -> dict[int, float]:
     """Return when the last answer of each study came, by the study's id."""
-    f = facts.c
-    query = sa.select(f.study, sa.func.max(f.told_at)).where(f.kind == "answer").group_by(f.study)
-    return dict(store.database.read(lambda c: store.database.columns(c, query)))
+    return store.database.read(tallies.last_answers)

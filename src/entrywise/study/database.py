@@ -34,6 +34,7 @@ SOME = 1000  # numbers that are sent beside a statement, which then stays the sa
 # KiB of an SQLite file that one who reads keeps. With SQLite's own 2,000 the caches of a service were seen to be given
 # back and filled again while it ran, and the memory between them grew, though nothing in Python did
 CACHE = 256
+SERVER = 15  # connections to a server that threads of one process use at once; more of them wait
 OURS = 0x656E7479  # application_id of our SQLite files: "enty"
 _SECRETS = {"password", "passwd", "pwd", "sslpassword", "token", "passfile", "sslkey", "secret"}
 _AGAIN = {  # PostgreSQL: serialization failure, deadlock, lock not available; server going down, crashed, coming up
@@ -129,6 +130,8 @@ class Database:
         options: dict[str, Any] = {}
         if self.sqlite:
             options["connect_args"] = {"timeout": PATIENCE, "check_same_thread": False}
+        else:  # all are kept: one that is closed while others wait for one is made again a moment later
+            options |= {"pool_size": SERVER, "max_overflow": 0, "pool_use_lifo": True}
         if self.memory:
             options["poolclass"] = StaticPool
         try:
@@ -205,13 +208,7 @@ class Database:
 
     def read_whole(self, call: Callable[[Connection], T]) -> T:
         """Return ``call(connection)`` where all of its statements see the same state, on PostgreSQL too."""
-
-        def still(connection: Connection) -> T:
-            if not self.sqlite:
-                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            return call(connection)
-
-        return self.read(still)
+        return self._transact(call, write=False, whole=True)
 
     def in_one_trip(self, *calls: Call) -> list[Found]:
         """Run statements of PostgreSQL that each commit by themselves, and return the rows of each."""
@@ -221,7 +218,7 @@ class Database:
         """Run ``call(connection)`` in a transaction that is committed whole, or not at all when it raises."""
         return self._transact(call, write=True)
 
-    def _transact(self, call: Callable[[Connection], T], write: bool) -> T:
+    def _transact(self, call: Callable[[Connection], T], write: bool, whole: bool = False) -> T:
         if os.getpid() != self._pid:  # a fork: its parent's connections are not ours
             self.engine.dispose(close=False)
             self.reader.dispose(close=False)
@@ -235,6 +232,8 @@ class Database:
         def run() -> T:
             with self._turn(write), engine.connect() as raw:
                 connection = raw.execution_options(entrywise_write=write)
+                if whole and not self.sqlite:  # said with BEGIN, so that it costs no trip
+                    connection = connection.execution_options(isolation_level="REPEATABLE READ")
                 with connection.begin():
                     return call(connection)
 

@@ -13,6 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from entrywise.study import tallies
 from entrywise.study.database import Database
 from entrywise.study.records import ANY, Filter, Key, Leased, Record
 from entrywise.study.schema import ANSWERED, FREE, about, facts, pending, questions, studies
@@ -370,6 +371,7 @@ def withdraw(
         "cursor": s.cursor + 1,
     }
     connection.execute(sa.update(studies).where(s.id == study).values(**moved))
+    tallies.add(connection, study, [r[3] for r in rows], sign=-1)
     return len(rows)
 
 

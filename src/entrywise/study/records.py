@@ -19,6 +19,7 @@ Naming = Callable[[int, int], str]  # (row, col) -> how messages call the entry
 Blaming = Callable[[int], str]  # number of an answer -> where it came from
 Workers = str | list[str | None] | None  # who tells: one for all answers, or one for each
 Key = tuple[int, int]  # the name of a question: (batch, position)
+IMPLAUSIBLE = 6.0  # standard deviations of what was expected: a slip of the pen, not of the model
 
 
 @dataclass(frozen=True)

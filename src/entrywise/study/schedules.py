@@ -6,6 +6,7 @@ writes: the transaction after it never happens. The laws are looked at after eve
 - what was acknowledged is in the log, word for word;
 - nothing is bought twice: each question is charged once, an entry once unless its answer was voided;
 - the money that is spent or held never exceeds the total, and the study's counters are those of its log;
+- a status, which counts nothing, says what somebody who counts finds;
 - a question that was once handed out can be answered;
 - the present epoch replays bit for bit;
 
@@ -28,7 +29,7 @@ from entrywise.exceptions import EntrywiseError, StoreError
 from entrywise.observations import Observations
 from entrywise.study.check import check, ledger
 from entrywise.study.entries import title
-from entrywise.study.schema import facts, questions
+from entrywise.study.schema import facts, pending, questions
 from entrywise.study.store import Store
 from entrywise.study.study import Study
 from entrywise.study.subjects import PLANS, STREAMING
@@ -47,6 +48,8 @@ _SAID = (  # all that was said of a study's questions
     )
     .where(_f.study == sa.bindparam("study"))
 )
+_p = pending.c
+_QUEUE = sa.select(_p.leased_until, _p.price, _p.failed).where(_p.study == sa.bindparam("study"))
 
 
 class Killed(BaseException):
@@ -156,7 +159,8 @@ class Schedule:
         mine = [(w, q) for w, q in some if w == worker]
         self.out += [pair for pair in some if pair not in mine]
         failed = self.streams and self.chance.random() < 0.05
-        answers = [(q.id, None if failed else self.value(q)) for _, q in mine]
+        slip = 1000.0 if self.kind == "informative" and self.chance.random() < 0.1 else 0.0
+        answers = [(q.id, None if failed else self.value(q) + slip) for _, q in mine]
         self._tell(answers, worker)
 
     def _tell(self, answers: list[tuple[str, float | None]], worker: str | None) -> None:
@@ -243,7 +247,7 @@ class Schedule:
         self.study.change({name: self.chance.randint(1, 4)})
 
     def _prices(self) -> None:
-        self.study.change(prices={"entry": self.chance.choice([0.5, 1.0, 2.0])})
+        self.study.change(prices={"entry": self.chance.choice([0.1, 1.0, 2.0])})
 
     def _close(self) -> None:
         self.study.close()
@@ -280,9 +284,29 @@ class Schedule:
         for line in self.acknowledged:
             assert line in kept, f"answer {line} was acknowledged and is not there"
         ledger(self.study.store, record)
+        self._status_is_the_count()
         self._bought_once(said, record.symmetric)
         if self.chance.random() < 0.15:  # as often as time allows
             check(self.study.store, record, self.study._steps)
+
+    def _status_is_the_count(self) -> None:
+        """Hold the status against questions counted one by one."""
+        now = self.study.status()
+        study = {"study": self.study._record.id}
+        rows = self.study.store.database.read(lambda c: c.execute(_QUEUE, study).all())
+        open_ = [row for row in rows if row.leased_until >= 0]
+        out = [row for row in open_ if row.leased_until > self.now]
+        answered = self.study._record.asked - len(rows)
+        for what, says, is_ in (
+            ("open", now["open"], len(open_)),
+            ("leased", now["leased"], len(out)),
+            ("answered", now["answered"], answered),
+            ("withdrawn", now["withdrawn"], len(rows) - len(open_)),
+            ("failed", len(now["failed"]), min(sum(row.failed for row in open_), 20)),
+            ("held", now["held"], math.fsum(row.price for row in open_)),
+            ("out", now["out"], math.fsum(row.price for row in out)),
+        ):
+            assert math.isclose(says, is_, rel_tol=1e-12), f"status says {says} {what}, not {is_}"
 
     def _bought_once(self, said: list[Any], symmetric: bool) -> None:
         bought: dict[tuple[int, int], int] = {}

@@ -10,6 +10,7 @@
     wants       a position of a later step that wants a question which was there already
     facts       what was told, corrected, added, forgotten or withdrawn; never overwritten
     pending     the questions without an answer, with their leases; withdrawn ones can still be answered
+    tallies     how many of these are open and what is held for them, in a few parts that add up
     tokens      who may do what through the service, as hashes
 
 ``questions``, ``wants``, ``steps`` and ``facts`` only grow: they are the log. ``facts.seen`` is the first
@@ -37,12 +38,15 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0005"  # the newest migration
+HEAD = "0006"  # the newest migration
 GIVEN = -1  # the batch of entries that were known beforehand
 
 # True of every row, and said by the queries that an index is for: to others it does not exist. While PostgreSQL has
 # no statistics of a new study it would else take any index, and read all of the study to find a single question.
 FREE, ENTRY, SEEN = text("leased_until >= 0"), text('"row" >= 0'), text("turn >= 0")
+# True of few rows, which their own indexes hold; said by the queries that read these alone.
+OUT, FAILED_BEFORE = text("leased_until > 1.5"), text("failed")
+REPORTED, FAR = text("report IS NOT NULL"), text("implausible")
 
 metadata = MetaData()
 
@@ -119,6 +123,7 @@ steps = Table(
     Column("version", Text, nullable=False),
     Column("asked_at", Float, nullable=False),
     PrimaryKeyConstraint("study", "step"),
+    Index("steps_report", "study", "step", sqlite_where=REPORTED, postgresql_where=REPORTED),
     sqlite_with_rowid=False,
 )
 
@@ -186,8 +191,15 @@ facts = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("seen", BigInteger),  # the first step that was given it
     Column("reason", Text),  # why it failed, was corrected or forgotten, where somebody said
+    Column("implausible", Boolean),  # far from what was expected, and not corrected since
     PrimaryKeyConstraint("study", "batch", "position", "turn"),
     Index("facts_seen", "study", "seen", postgresql_where=SEEN),
+    Index(
+        "facts_implausible",
+        *("study", "batch", "position"),
+        sqlite_where=FAR,
+        postgresql_where=FAR,
+    ),
     sqlite_with_rowid=False,
 )
 
@@ -217,7 +229,30 @@ pending = Table(
         postgresql_where=FREE,
     ),
     Index("pending_entry", "study", "row", "col", postgresql_where=ENTRY),
+    Index("pending_out", "study", "leased_until", sqlite_where=OUT, postgresql_where=OUT),
+    Index(
+        "pending_failed",
+        *("study", "batch", "position"),
+        sqlite_where=FAILED_BEFORE,
+        postgresql_where=FAILED_BEFORE,
+    ),
     sqlite_with_rowid=False,
+)
+
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("study", Integer, nullable=False),
+    Column("slot", Integer, nullable=False),  # who wrote it; the sum over slots is what counts
+    Column("open", BigInteger, nullable=False),  # questions that wait for an answer
+    Column("held", Float, nullable=False),  # their prices
+    Column("rest", Float, nullable=False),  # what rounding has cut off them
+    Column("told_at", Float, nullable=False),  # when the last answer came, 0 before the first
+    PrimaryKeyConstraint("study", "slot"),
+    sqlite_with_rowid=False,
+    postgresql_with={
+        "fillfactor": 50
+    },  # written again and again: room for the next version of a row
 )
 
 labels = Table(

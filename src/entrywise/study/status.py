@@ -3,67 +3,120 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise import fragments
 from entrywise.results.kept_features import in_words
+from entrywise.study import tallies
 from entrywise.study.entries import Labels, title
 from entrywise.study.leases import WITHDRAWN
 from entrywise.study.plans import FEATURES
 from entrywise.study.records import Record
-from entrywise.study.schema import FREE, GIVEN, epochs, facts, pending, questions, steps, wants
+from entrywise.study.schema import (
+    GIVEN,
+    OUT,
+    epochs,
+    facts,
+    pending,
+    questions,
+    steps,
+    wants,
+)
 from entrywise.study.store import Store
 
-IMPLAUSIBLE = 6.0  # standard deviations of what was expected: a slip of the pen, not of the model
+T = TypeVar("T")
 _SHOWN = 20  # at most so many entries are named
 _CHUNK = 10_000  # questions of the log that are read at a time
+# The few rows that a status names, each kind with an index of its own. SQLite does not know how small these are, and
+# would look at all of a study instead unless it is told.
+_FEW_QUERIES = {
+    # measurements that failed, of plans that cannot do without them
+    "failed": """
+        SELECT batch, position, "row", col FROM pending {pending_failed}
+        WHERE study = :study AND leased_until >= 0 AND failed ORDER BY batch, position LIMIT :shown""",
+    # answers that lie far from what the plan expected when it asked: they count, and are worth a look
+    "implausible": """
+        SELECT q.batch, q.position, q."row", q.col, far.value, q.expected, q.deviation
+        FROM (
+            SELECT batch, position, value FROM facts {facts_implausible}
+            WHERE study = :study AND implausible ORDER BY batch, position LIMIT :shown
+        ) AS far
+        JOIN questions AS q ON q.study = :study AND q.batch = far.batch AND q.position = far.position
+        ORDER BY q.batch, q.position""",
+    # what the plan said of its last steps
+    "reports": """
+        SELECT asked_at, report FROM steps {steps_report}
+        WHERE study = :study AND report IS NOT NULL ORDER BY step DESC LIMIT :shown""",
+}
+_FEW = {
+    (what, sqlite): sa.text(re.sub(r"{(\w+)}", r"INDEXED BY \1" if sqlite else "", query))
+    for what, query in _FEW_QUERIES.items()
+    for sqlite in (True, False)
+}
 
 
-def held(store: Store, record: Record) -> dict[str, Any]:
-    """Return how many questions wait, are out and failed, what they cost, and who holds them since when."""
+class Standing(NamedTuple):
+    """Where a study stood at one moment: its row, its open questions, and who holds some of them."""
+
+    record: Record
+    open: int
+    held: float  # the money of all that is open
+    leased: int
+    out: float  # the money of what is leased
+    workers: list[dict[str, Any]]
+
+
+def standing(store: Store, name: str) -> Standing:
+    """Return where a study stands; what it takes grows with the questions that are out, not with those that are open."""
+    return _at_one_moment(store, name, partial(_standing_of, store))
+
+
+def _at_one_moment(store: Store, name: str, read: Callable[[Connection, Record], T]) -> T:
+    """Return what is read of a study and its row by one consistent transaction; refuse a study that is not there."""
+
+    def look(connection: Connection) -> T | None:
+        record = store.look_up(connection, name)
+        return None if record is None else read(connection, record)
+
+    while (found := store.database.read_whole(look)) is None:
+        store.record(name)  # refuses it, unless it was made just now
+    return found
+
+
+def _standing_of(store: Store, connection: Connection, record: Record) -> Standing:
     p = pending.c
-    here = (p.study == record.id, FREE)
-
-    def count(connection: Connection) -> dict[str, Any]:
-        now = store.database.now(connection)
-        out = sa.case((p.leased_until > now, 1), else_=0)
-        price = sa.case((p.leased_until > now, p.price), else_=0.0)
-        sums = [sa.func.count(), sa.func.sum(out), sa.func.sum(p.price), sa.func.sum(price)]
-        total = connection.execute(sa.select(*sums).where(*here)).one()
-        workers = connection.execute(
-            sa.select(
-                p.worker,
-                sa.func.count(),
-                sa.func.min(p.leased_at),
-                sa.func.max(p.leased_until),
-            )
-            .where(*here, p.leased_until > now)
-            .group_by(p.worker)
-            .order_by(p.worker)
-        ).all()
-        failed = connection.execute(
-            sa.select(p.batch, p.position, p.row, p.col)
-            .where(*here, p.failed.is_(True))
-            .order_by(p.batch, p.position)
-            .limit(_SHOWN)
-        ).all()
-        return {
-            "open": int(total[0]),
-            "leased": int(total[1] or 0),
-            "held": float(total[2] or 0.0),
-            "out": float(total[3] or 0.0),
-            "workers": [
-                {"worker": w, "holds": int(n), "since": since, "until": float(until)}
-                for w, n, since, until in workers
-            ],
-            "failed": [tuple(map(int, row)) for row in failed],
-        }
-
-    return store.database.read(count)
+    out = (
+        sa.select(
+            p.worker,
+            sa.func.count(),
+            sa.func.sum(p.price),
+            sa.func.min(p.leased_at),
+            sa.func.max(p.leased_until),
+        )
+        .where(p.study == record.id, OUT, p.leased_until > store.database.now(connection))
+        .group_by(p.worker)
+        .order_by(p.worker)
+    )
+    rows = connection.execute(out).all()
+    workers = [
+        {"worker": worker, "holds": int(n), "since": since, "until": float(until)}
+        for worker, n, _, since, until in rows
+    ]
+    tally = tallies.read(connection, record.id)
+    return Standing(
+        record,
+        tally.open,
+        tally.held,
+        leased=sum(line["holds"] for line in workers),
+        out=float(sum(row[2] for row in rows)),
+        workers=workers,
+    )
 
 
 def money(record: Record, held: float) -> dict[str, Any]:
@@ -77,12 +130,37 @@ def money(record: Record, held: float) -> dict[str, Any]:
     }
 
 
-def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
+class Seen(NamedTuple):
+    """All that a status says, as it was at one moment."""
+
+    now: Standing
+    failed: list[Any]  # batch, position, row, col
+    implausible: list[Any]  # the same, value, expected, deviation
+    reports: list[tuple[float, dict[str, Any]]]
+
+
+def look(store: Store, name: str) -> Seen:
+    """Read where a study stands, all of it at one moment."""
+
+    def read(connection: Connection, record: Record) -> Seen:
+        here = {"study": record.id, "shown": _SHOWN}
+
+        def few(what: str) -> list[Any]:
+            return list(connection.execute(_FEW[what, store.database.sqlite], here))
+
+        now = _standing_of(store, connection, record)
+        odd = few("implausible") if record.streaming else []
+        return Seen(now, few("failed"), odd, _reports(few("reports")))
+
+    return _at_one_moment(store, name, read)
+
+
+def status(found: Seen, labels: Labels) -> dict[str, Any]:
     """Return where a study stands."""
-    now = held(store, record)
+    now, record = found.now, found.now.record
     failed = [
         f"{title((batch, position))} {labels.name(row, col)}"
-        for batch, position, row, col in now["failed"]
+        for batch, position, row, col in found.failed
     ]
     trouble = record.trouble
     if trouble is None and failed and record.state == "open":
@@ -90,7 +168,6 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
             f"measurements failed, and {record.plan} cannot do without them: "
             f"{', '.join(failed)}; measure them again"
         )
-    reports = _reports(store, record)
     about = {
         "name": record.name,
         "plan": record.plan,
@@ -101,18 +178,18 @@ def status(store: Store, record: Record, labels: Labels) -> dict[str, Any]:
         "epoch": record.epoch,
         "batch": max(record.next_step - 1 - (record.state in ("finished", "exhausted")), 0),
         "batches": record.next_step - (record.state in ("finished", "exhausted")),
-        "answered": record.asked - record.withdrawn - now["open"],
+        "answered": record.asked - record.withdrawn - now.open,
         "known": record.given,
         "withdrawn": record.withdrawn,
-        "open": now["open"],
-        "leased": now["leased"],
-        "free": now["open"] - now["leased"],
-        "workers": now["workers"],
+        "open": now.open,
+        "leased": now.leased,
+        "free": now.open - now.leased,
+        "workers": now.workers,
         "failed": failed,
-        "implausible": implausible(store, record, labels) if record.streaming else [],
-        **money(record, now["held"]),
-        "out": now["out"],
-        **_errors(reports),
+        "implausible": [_odd(line, labels) for line in found.implausible],
+        **money(record, now.held),
+        "out": now.out,
+        **_errors(found.reports),
         "trouble": trouble,
         "parent": record.parent,
         "versions": dict(record.versions),
@@ -128,16 +205,8 @@ def _brief(name: str, value: Any) -> Any:
     return value
 
 
-def _reports(store: Store, record: Record) -> list[tuple[float, dict[str, Any]]]:
+def _reports(rows: list[Any]) -> list[tuple[float, dict[str, Any]]]:
     """Return what the plan said of its last steps: (time, report), the oldest first."""
-    t = steps.c
-    query = (
-        sa.select(t.asked_at, t.report)
-        .where(t.study == record.id, t.report.is_not(None))
-        .order_by(t.step.desc())
-        .limit(_SHOWN)
-    )
-    rows = store.database.read(lambda c: store.database.columns(c, query))
     return [(at, json.loads(report)) for at, report in reversed(rows)]
 
 
@@ -190,39 +259,16 @@ def people(workers: list[dict[str, Any]]) -> str:
     return ", ".join(names) or "nobody"
 
 
-def implausible(store: Store, record: Record, labels: Labels) -> list[dict[str, Any]]:
-    """Return answers that lie far from what the plan expected when it asked: they count, and are worth a look."""
-    q, f = questions.c, facts.c
-    same = (f.study == record.id) & (f.batch == q.batch) & (f.position == q.position)
-    far = sa.func.abs(f.value - q.expected) > IMPLAUSIBLE * q.deviation
-    said = f.kind.in_(("answer", "amend"))
-    later = facts.alias("later")
-    corrected = sa.exists().where(
-        later.c.study == f.study,
-        later.c.batch == f.batch,
-        later.c.position == f.position,
-        later.c.turn > f.turn,
-        later.c.kind.in_(("amend", "void")),
-    )
-    query = (
-        sa.select(q.batch, q.position, q.row, q.col, f.value, q.expected, q.deviation)
-        .select_from(questions.join(facts, same))
-        .where(q.study == record.id, q.expected.is_not(None), said, far, ~corrected)
-        .order_by(q.batch, q.position)
-        .limit(_SHOWN)
-    )
-    rows = store.database.read(lambda c: c.execute(query).all())
-    return [
-        {
-            "id": title((batch, position)),
-            "row": labels.row(row),
-            "col": labels.col(col),
-            "value": value,
-            "expected": expected,
-            "deviation": deviation,
-        }
-        for batch, position, row, col, value, expected, deviation in rows
-    ]
+def _odd(line: Any, labels: Labels) -> dict[str, Any]:
+    batch, position, row, col, value, expected, deviation = line
+    return {
+        "id": title((batch, position)),
+        "row": labels.row(row),
+        "col": labels.col(col),
+        "value": value,
+        "expected": expected,
+        "deviation": deviation,
+    }
 
 
 def epoch_lines(store: Store, record: Record) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from sqlalchemy.engine import Connection
 from entrywise import npz
 from entrywise.exceptions import StoreError
 from entrywise.queries import Batch, Checkpoint
-from entrywise.study import schema
+from entrywise.study import schema, tallies
 from entrywise.study.database import Database
 from entrywise.study.leases import QUEUED, Leases, by_batch
 from entrywise.study.past import Past
@@ -185,6 +185,8 @@ class Store:
             "seen": record.first_step,
         }
         self.database.insert(connection, facts, name | fact)
+        if not t.known.all():
+            tallies.add(connection, study, told_at=fact["told_at"])
 
     def _given(self, connection: Connection, study: int) -> int:
         """Return how many entries were given so far; those of plans that repeat are numbered downwards from -1."""
@@ -194,21 +196,22 @@ class Store:
 
     def record(self, name: str) -> Record:
         """Return the row of a study; refuse a name that is unknown."""
-        found = self._records(name=name)
-        if not found:
+        found = self.database.read(lambda c: self.look_up(c, name))
+        if found is None:
             names = ", ".join(record.name for record in self.records())
             raise StoreError(
                 f"there is no study called {name!r}; name one of {names or 'those that you make first'}"
             )
-        return found[0]
+        return found
+
+    def look_up(self, connection: Connection, name: str) -> Record | None:
+        """Return the row of a study; None where there is none."""
+        row = connection.execute(_ONE, {"name": name}).first()
+        return None if row is None else _record(row)
 
     def records(self) -> list[Record]:
         """Return every study, by name."""
-        return self._records()
-
-    def _records(self, **named: str) -> list[Record]:
-        query = _ONE if named else _EVERY
-        return [_record(row) for row in self.database.read(lambda c: c.execute(query, named).all())]
+        return [_record(row) for row in self.database.read(lambda c: c.execute(_EVERY).all())]
 
     def labels(self, study: int) -> dict[str, list[str]]:
         """Return the labels of the axes that have any."""
@@ -294,6 +297,9 @@ class Store:
         if made.ended is not None:
             end = Step(left=made.steps[-1].left if made.steps else record.left)
             self._add_step(connection, study, record, first + len(made.steps), end, made, now)
+        opened = [price for step in made.steps for price in step.bill.tolist()]
+        opened += [want.price or 0.0 for s in made.steps for want in s.wants if want.requeue]
+        tallies.add(connection, study, opened)
         self._stamp(connection, study, first, made.seen)
         if made.checkpoint is not None:
             self._keep(connection, study, record.epoch, first + made.checkpoint_at, made.checkpoint)

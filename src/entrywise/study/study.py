@@ -533,11 +533,9 @@ class Study:
 
     def status(self) -> dict[str, Any]:
         """Return where the study stands: state, open and leased questions, money, troubles; it works nothing out."""
-        while True:
-            record = self._look()
-            found = status.status(self.store, record, self._labels(record))
-            if self.store.record(self.name).cursor == record.cursor:  # else its sums do not fit
-                return found
+        found = status.look(self.store, self.name)
+        self._record = found.now.record
+        return status.status(found, self._labels(self._record))
 
     def log(self) -> Iterator[dict[str, Any]]:
         """Go through all that was asked and answered, what no longer stands included."""

@@ -13,31 +13,41 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from entrywise.exceptions import StoreError, TellError
+from entrywise.study import tallies
 from entrywise.study.bare import Call
 from entrywise.study.database import Database
 from entrywise.study.leases import FAILED, NOT_GONE, Leases, by_batch
-from entrywise.study.records import Blaming, Key, Naming, Record, Told, Workers
+from entrywise.study.records import IMPLAUSIBLE, Blaming, Key, Naming, Record, Told, Workers
 from entrywise.study.schema import ANSWERED, ENTRY, about, facts, pending, questions, studies, wants
 
+CORRECTIONS = ("amend", "void")  # facts after which the answer before no longer counts
 UNSEEN = -1  # facts that no plan is given: repeats, failures that were measured again
 
 # One answer told alone, the commonest tell of all: its question leaves the queue and the answer is kept. Where no
 # row comes back (answered before, withdrawn, closed, held by another) nothing was done, and `put` finds out why.
-_ONE_POSTGRESQL = """
+_ONE_POSTGRESQL = f"""
 WITH taken AS (
     DELETE FROM pending USING studies
     WHERE studies.id = pending.study AND studies.state <> 'closed'
         AND pending.study = $1::int AND pending.batch = $2::bigint AND pending.position = $3::bigint
         AND pending.leased_until > -0.5
         AND ($4::text IS NULL OR $4::text = ANY(string_to_array(pending.holders, E'\\n')))
-    RETURNING pending.position, pending.turn, pending.price, pending.holders, studies.epoch
+    RETURNING pending.position, pending.turn, pending.price, pending.holders, studies.epoch, studies.streaming
+), kept AS (
+    INSERT INTO facts
+        (study, batch, position, turn, kind, value, failed, worker, holders, told_at, charged, epoch, implausible)
+    SELECT $1::int, $2::bigint, position, turn, 'answer', $5::float8, false, $4::text, nullif(holders, $4::text),
+        coalesce($6::float8, extract(epoch FROM clock_timestamp())), price, epoch,
+        CASE WHEN streaming THEN (
+            SELECT $5::float8 NOT BETWEEN expected - {IMPLAUSIBLE} * deviation AND expected + {IMPLAUSIBLE} * deviation
+            FROM questions WHERE study = $1::int AND batch = $2::bigint AND position = $3::bigint
+        ) END
+    FROM taken
+    RETURNING told_at
 )
-INSERT INTO facts (study, batch, position, turn, kind, value, failed, worker, holders, told_at, charged, epoch)
-SELECT $1::int, $2::bigint, position, turn, 'answer', $5::float8, false, $4::text, nullif(holders, $4::text),
-    coalesce($6::float8, extract(epoch FROM clock_timestamp())), price, epoch
-FROM taken
+{tallies.ONE_POSTGRESQL}
 RETURNING 1
-"""
+"""  # noqa: S608
 # Looks once the answer is committed, so that of two who answer the last two questions at once, one finds none open.
 _LEFT_POSTGRESQL = """
 (SELECT batch, position FROM pending
@@ -59,11 +69,16 @@ WHERE study = :study AND batch = :batch AND position = :position AND leased_unti
     AND (:worker IS NULL OR instr(char(10) || holders || char(10), char(10) || :worker || char(10)) > 0)
 RETURNING turn, price, holders
 """
-_KEEP_SQLITE = """
-INSERT INTO facts (study, batch, position, turn, kind, value, failed, worker, holders, told_at, charged, epoch)
+_KEEP_SQLITE = f"""
+INSERT INTO facts
+    (study, batch, position, turn, kind, value, failed, worker, holders, told_at, charged, epoch, implausible)
 VALUES (:study, :batch, :position, :turn, 'answer', :value, 0, :worker, nullif(:holders, :worker), :now, :price,
-    (SELECT epoch FROM studies WHERE id = :study))
-"""
+    (SELECT epoch FROM studies WHERE id = :study),
+    CASE WHEN :streaming THEN (
+        SELECT :value NOT BETWEEN expected - {IMPLAUSIBLE} * deviation AND expected + {IMPLAUSIBLE} * deviation
+        FROM questions WHERE study = :study AND batch = :batch AND position = :position
+    ) END)
+"""  # noqa: S608
 _HINT_SQLITE = """
 SELECT 1 FROM pending
 WHERE study = :study AND batch = :hint_batch AND position = :hint_position AND leased_until > -0.5
@@ -159,7 +174,7 @@ class Tells:
             )
             return bool(taken), (int(left[0][0] or 0), int(left[0][1] or 0)) if left else None
         values: dict[str, Any] = {"study": record.id, "batch": at[0], "position": at[1]}
-        values |= {"worker": worker, "value": value}
+        values |= {"worker": worker, "value": value, "streaming": record.streaming}
         values |= {"hint_batch": hint[0], "hint_position": hint[1]}
 
         def keep(connection: Connection) -> tuple[bool, bool]:
@@ -168,8 +183,9 @@ class Tells:
             if not taken:
                 return False, False
             said = dict(zip(("turn", "price", "holders"), taken[0], strict=True))
-            now = self.database.now(connection)
-            handle.execute(_KEEP_SQLITE, values | said | {"now": now})
+            said["now"] = self.database.now(connection)
+            handle.execute(_KEEP_SQLITE, values | said)
+            handle.execute(tallies.ONE_SQLITE, values | said)
             return True, bool(handle.execute(_HINT_SQLITE, values).fetchall())
 
         kept, still = self.database.write(keep)
@@ -303,6 +319,10 @@ class _Telling:
         self._insert(connection, failed, held, "failed", now)
         turns = {self.keys[k]: _repeat(turn) for k, turn in repeats}
         self._insert(connection, [k for k, _ in repeats], turns, "repeat", now)
+        taken = [held[self.keys[k]].price for k in new]
+        told_at = now if new or late else 0.0
+        # last, since others may wait for it
+        tallies.add(connection, self.record.id, taken, sign=-1, told_at=told_at, telling=True)
         return [*new, *late, *failed, *(k for k, _ in repeats)]
 
     def failed(self, k: int) -> bool:
@@ -413,7 +433,27 @@ class _Telling:
             "seen": None if kind == "answer" else UNSEEN,
             "reason": [self.told.reasons.get(k) for k in ks],
         }
+        if kind == "answer" and self.record.streaming:
+            row["implausible"] = self._implausible(connection, ks)
         self.database.insert(connection, facts, row)
+
+    def _implausible(self, connection: Connection, ks: list[int]) -> list[bool | None]:
+        """Tell which answers lie far from what the plan expected when it asked."""
+        q = questions.c
+        expected: dict[Key, tuple[float, float | None]] = {}
+        for batch, positions in by_batch([self.keys[k] for k in ks]):
+            query = sa.select(q.position, q.expected, q.deviation).where(
+                q.study == self.record.id,
+                q.batch == batch,
+                self.database.within(q.position, positions),
+                q.expected.is_not(None),
+            )
+            for position, mean, deviation in self.database.columns(connection, query):
+                expected[batch, position] = (mean, deviation)
+        return [
+            None if self.failed(k) else is_far(float(self.told.value[k]), *said)
+            for k, said in ((k, expected.get(self.keys[k], (None, None))) for k in ks)
+        ]
 
     def _explain(
         self, connection: Connection, missing: list[int]
@@ -547,6 +587,17 @@ class _Telling:
         return any(
             line.kind == "repeat" and self.same(k, line.value, bool(line.failed)) for line in lines
         )
+
+
+def is_far(value: float, expected: float | None, deviation: float | None) -> bool | None:
+    """Tell whether a value lies far from what was expected; None where nothing was.
+
+    The bounds are worked out, here and in SQL, and not the distance: that may be too large for PostgreSQL.
+    """
+    if expected is None or deviation is None:
+        return None
+    slack = IMPLAUSIBLE * deviation
+    return not expected - slack <= value <= expected + slack
 
 
 def _joined(tellings: list[_Telling]) -> _Telling:

@@ -21,7 +21,7 @@ from entrywise.exceptions import EntrywiseError, ParameterError
 from entrywise.oracles import Oracle
 from entrywise.study.entries import number
 from entrywise.study.records import ANY, Filter, Leased, Told
-from entrywise.study.status import held
+from entrywise.study.status import standing
 from entrywise.types import Array, Indices
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _loop(job: Work, worker: str) -> None:
 def _share(job: Work) -> int | None:
     if job.whole or job.chunk is not None:
         return job.chunk
-    open_ = int(held(job.study.store, job.study._record)["open"])
+    open_ = standing(job.study.store, job.study.name).open
     width = getattr(job.oracle, "width", 1)
     return max(1, int(width), math.ceil(open_ / (2 * job.workers)))
 

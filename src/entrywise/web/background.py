@@ -16,7 +16,7 @@ from typing import Any
 from entrywise.exceptions import EntrywiseError
 from entrywise.study import Store, Study
 from entrywise.study.records import Filter
-from entrywise.study.status import held
+from entrywise.study.status import standing
 from entrywise.web.story import Story, story
 
 THREADS = 4  # steps and stories under way at once
@@ -83,9 +83,8 @@ class Background:
 
     def mark(self, name: str) -> str:
         """Return a word that is another one as soon as something happened in a study."""
-        record = self.store.record(name)
-        now = held(self.store, record)
-        return f"{record.cursor}-{now['open']}-{now['leased']}-{record.state}"
+        now = standing(self.store, name)
+        return f"{now.record.cursor}-{now.open}-{now.leased}-{now.record.state}"
 
     def step(
         self, name: str, wanted: Filter | None = None, limit: int | None = None
@@ -111,16 +110,14 @@ class Background:
 
     def fresh(self, name: str, told: Telling) -> bool:
         """Tell whether what was told of a study is the latest."""
-        record = self.store.record(name)
-        return told.mark == (record.cursor, held(self.store, record)["open"])
+        return told.mark == self._stand(name)
 
     def telling(self, name: str, since: Since = NEVER) -> Telling | None:
         """Return what is told of a study, the latest that is ready; a newer one is begun where there is news.
 
         What does not reach `since` is not returned, and a newer telling then begins at once.
         """
-        record = self.store.record(name)
-        mark = (record.cursor, held(self.store, record)["open"])
+        mark = self._stand(name)
         told = self._told.get(name)
         enough = told is not None and told.reaches(since)
         if told is None or not enough or (told.mark != mark and self._rested(told)):
@@ -138,6 +135,11 @@ class Background:
                     job.result(seconds)
             told = self._told.get(name)
         return told if told is not None and told.reaches(since) else None
+
+    def _stand(self, name: str) -> tuple[int, int]:
+        """Return the cursor and the open questions of a study, by which a telling is known to be of now."""
+        now = standing(self.store, name)
+        return now.record.cursor, now.open
 
     def _rested(self, told: Telling) -> bool:
         return time.monotonic() - told.at > max(SHORTEST, REST * told.took)

@@ -14,7 +14,7 @@ from entrywise.study import plans
 from entrywise.study.changes.epoch import Change, Said, begin_epoch, same
 from entrywise.study.entries import Labels, failed_because, parse_id, title
 from entrywise.study.records import Key, Record, number_or_none
-from entrywise.study.schema import ANSWERED, about, facts, pending, questions
+from entrywise.study.schema import ANSWERED, OUT, about, facts, pending, questions
 from entrywise.study.store import Store
 
 
@@ -79,7 +79,7 @@ def out_with(store: Store, record: Record) -> int:
 
     def count(connection: Connection) -> int:
         now = store.database.now(connection)
-        query = sa.select(sa.func.count()).where(p.study == record.id, p.leased_until > now)
+        query = sa.select(sa.func.count()).where(p.study == record.id, OUT, p.leased_until > now)
         return int(connection.execute(query).scalar_one())
 
     return store.database.read(count)

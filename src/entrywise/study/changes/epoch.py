@@ -14,12 +14,13 @@ from sqlalchemy.engine import Connection
 
 from entrywise.exceptions import ParameterError
 from entrywise.queries import History
-from entrywise.study import past, plans
+from entrywise.study import past, plans, tallies
 from entrywise.study.leases import WITHDRAWN, withdraw
 from entrywise.study.plans import Maker
 from entrywise.study.records import Epoch, Key, Record
 from entrywise.study.schema import FREE, about, facts, pending, questions, studies
 from entrywise.study.store import Store
+from entrywise.study.tells import CORRECTIONS, is_far
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ def _write(store: Store, connection: Connection, record: Record, change: Change)
     now = store.database.now(connection)
     queued = (p.study == record.id, FREE, p.leased_until <= now)
     withdraw(connection, store.database, record.id, now, *queued)
+    if change.epoch.change == "renew":
+        tallies.mend(connection, record.id)
     query = sa.select(s.committed, s.withdrawn, s.cursor).where(s.id == record.id)
     committed, withdrawn, cursor = connection.execute(query).one()
     total = change.epoch.total
@@ -172,9 +175,23 @@ def _add_fact(connection: Connection, begun: Record, fact: Said, now: float) -> 
         "epoch": begun.epoch,
         "seen": begun.next_step,
         "reason": fact.reason,
+        "implausible": _is_far(connection, begun, fact),
     }
+    if fact.kind in CORRECTIONS:  # whatever was odd about the answer before
+        here = about(facts, begun.id, fact.key)
+        unmark = sa.update(facts).where(*here, facts.c.implausible.is_(True))
+        connection.execute(unmark.values(implausible=None))
     connection.execute(sa.insert(facts).values(**row))
     return turn
+
+
+def _is_far(connection: Connection, begun: Record, fact: Said) -> bool | None:
+    """Tell whether a correction lies far from what was expected of its question."""
+    if not begun.streaming or fact.kind != "amend" or fact.value is None:
+        return None
+    q = questions.c
+    query = sa.select(q.expected, q.deviation).where(*about(questions, begun.id, fact.key))
+    return is_far(fact.value, *connection.execute(query).one())
 
 
 def _wait_again(connection: Connection, begun: Record, fact: Said, turn: int) -> None:
