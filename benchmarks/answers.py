@@ -470,7 +470,7 @@ def features(bars, seeds, python=None, case=""):
     rows = []
     for name, (seen, F, G), kind, share, _ in [some for some in cases if "cold" in some[0]]:
         covers = []
-        for seed in seeds[:5] if name.startswith("zoo") else seeds[:2]:
+        for seed in seeds[:5]:
             kept, held = split(seen, share, seed, kind)
             told = complete(kept, likelihood="gaussian", bounds=(-np.inf, np.inf), row_features=F, col_features=G)  # fmt: skip
             low, high = told.interval(held.rows, held.cols, 0.9)
