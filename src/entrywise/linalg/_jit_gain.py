@@ -20,13 +20,25 @@ from entrywise.linalg.small import LAST
 @njit(cache=True, nogil=True)
 def packed_sums(index, other, X, size):
     """Return the packed sum of x x' over the observations of each line, shape (size, q (q + 1) / 2)."""
-    q = X.shape[1]
-    found = np.zeros((size, q * (q + 1) // 2))
+    squares = _squares(X)
+    found = np.zeros((size, squares.shape[1]))
     for t in range(len(index)):
-        i, j, s = index[t], other[t], 0
+        i, j = index[t], other[t]
+        for s in range(squares.shape[1]):
+            found[i, s] += squares[j, s]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _squares(X):
+    """Return the packed x x' of every line, shape (len(X), q (q + 1) / 2)."""
+    q = X.shape[1]
+    found = np.empty((len(X), q * (q + 1) // 2))
+    for i in range(len(X)):
+        s = 0
         for a in range(q):
             for b in range(a, q):
-                found[i, s] += X[j, a] * X[j, b]
+                found[i, s] = X[i, a] * X[i, b]
                 s += 1
     return found
 

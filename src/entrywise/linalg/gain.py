@@ -44,6 +44,7 @@ BLOCK = 1 << 20  # cells scored at once
 CACHED = 1 << 17  # in single precision: they stay in the processor's cache
 NOISELESS = 1e-12  # answers count as at least this noisy, relative to the rows' variances: gains stay finite
 SMALLEST = 1e-300
+TINY = np.float32(1e-37)  # the least gain that counts, in single precision
 EVERY = slice(None)
 SLACK = (
     0.3  # in a pass rows buy down to seven tenths of the best rate, so that few are scored again
@@ -224,6 +225,17 @@ class Gains:
                 variance *= self._slopes(rows, variance) ** 2
             yield rows, gain, variance
 
+    def variance_without(self, cells: Indices) -> float:
+        """Return the sum of the variances of all entries but those of `cells`, which are in order; not for logits."""
+        from scipy.sparse import csr_array
+
+        left, right = self._variance_halves()
+        m, n = len(left), right.shape[1]
+        pointer = np.searchsorted(cells, n * np.arange(m + 1))
+        closed = csr_array((np.ones(len(cells)), cells % n, pointer), shape=(m, n))
+        total = float(left.sum(axis=0) @ right.sum(axis=1))
+        return max(total - float(np.sum(left * (closed @ right.T))), 0.0)
+
     def open_variance(self, is_open: IsOpen) -> tuple[float, int]:
         """Return the sum of the variances of the expected answers of all open cells, and their number."""
         left, right = self._variance_halves()
@@ -270,7 +282,10 @@ class Gains:
             cost = cost if cost.shape[1] == 1 else cost[:, some]
             rate /= variance
             rate *= (top / unit / cost).astype(np.float32)
-            rate[~(is_open(rows)[:, some] & (cost <= money))] = -1.0
+            free = is_open(rows)[:, some]
+            if cost.max() > money:
+                free &= cost <= money
+            np.copyto(rate, np.float32(-1.0), where=~free)
             yield rows, rate, cost, noise
 
     def _row_blocks(self, cells: int = BLOCK) -> list[Indices]:
@@ -340,10 +355,12 @@ class Gains:
         counts, parts = np.zeros(m + 1, np.int64), []
         for rows, rate, cost, noise in self._roughly(is_open, price, money, np.arange(n)):
             last = np.take_along_axis(np.sort(rate, axis=1), (n - lengths[rows])[:, None], axis=1)
-            i, j = np.nonzero((rate >= last) & (rate > 0))
-            counts[rows + 1] = np.bincount(i, minlength=len(rows))
-            each = [np.broadcast_to(x, rate.shape)[i, j] for x in (cost, noise)]
-            parts.append((j.astype(np.int32), each[0], each[1], rate[i, j]))
+            near = rate >= np.maximum(last, TINY)
+            some, each = np.flatnonzero(near), np.count_nonzero(near, axis=1)
+            counts[rows + 1] = each
+            places = (some - np.repeat(n * np.arange(len(rows)), each)).astype(np.int32)
+            noises = np.zeros(0) if isinstance(noise, float) else noise.ravel()[some]
+            parts.append((places, _of_cells(cost, some, each), noises, rate.ravel()[some]))
         cols, costs, noises, rates = (np.concatenate(x) for x in zip(*parts, strict=True))
         if self.logits is None:
             noises = np.full(1, self.s2)
@@ -354,6 +371,15 @@ def leverage(X: Array) -> Array:
     """Return the leverage of each row of X, shape (m,); they sum to the rank."""
     G = X.T @ X
     return np.asarray(np.einsum("ia,ab,ib->i", X, np.linalg.pinv(G, hermitian=True), X))
+
+
+def _of_cells(x: Array, cells: Indices, each: Indices) -> Array:
+    """Return what `x`, which broadcasts to a block of rows, has at cells in order; `each` row has so many of them."""
+    if x.shape[1] == 1:
+        return np.repeat(np.broadcast_to(x[:, 0], len(each)), each)
+    if len(x) == 1:
+        return np.asarray(x[0, cells % x.shape[1]])
+    return np.asarray(x.ravel()[cells])
 
 
 def _single(left: Array, right: Array) -> tuple[Array, Array, float]:
