@@ -139,7 +139,7 @@ def _best(place, falling, near, top, floor, deep, other, counts):
     return kept, other
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")  # a division that may raise is not vectorized
 def buy_rows(
     rows, gain, variance, unit, is_open, price, noise, span, U, V, Cu, M, Cv, Pv,
     level, money, most, quota, deep, by_sum, best,
@@ -174,9 +174,11 @@ def buy_rows(
         if wide == 0 and noise_wide == 0:
             each = np.float32(unit[0] / unit[1] / price[r * tall, 0])
             each = each if price[r * tall, 0] <= money else np.float32(0.0)
-            about = np.float32(noise[0, 0] / unit[1])
+            about = np.float32(noise[r * noise_tall, 0] / unit[1])
             for j in range(n):
-                rates[j] = gain[r, j] / (variance[r, j] + about) * (each * is_open[r, j])
+                rates[j] = (
+                    gain[r, j] / (variance[r, j] + about) * (each * np.float32(is_open[r, j]))
+                )
         else:
             for j in range(n):
                 spread = unit[1] * variance[r, j] + noise[r * noise_tall, j * noise_wide]
@@ -184,12 +186,11 @@ def buy_rows(
                 rates[j] = unit[0] * gain[r, j] / (spread * cost)
                 if cost > money or not is_open[r, j]:
                     rates[j] = 0.0
-        highest = 0
-        for j in range(
-            n
-        ):  # above 0 the bits of a float are in order, and a largest whole number is found at once
-            highest = max(highest, bits[j])
-        other, near = _float_of(highest, single), 0
+        # above 0 the bits of a float are in order, and a largest whole number is found at once
+        bits_of_top = np.int32(0)
+        for j in range(n):
+            bits_of_top = max(bits_of_top, bits[j])
+        other, near = _float_of(bits_of_top, single), 0
         if other >= floor:
             top, other = other, np.float32(0.0)
             for j in range(n):
