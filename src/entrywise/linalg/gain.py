@@ -345,8 +345,9 @@ class _Passes:
         """Return what a pass down to a level is expected to cost, and the cells it buys."""
         near = self.best > level
         more = np.maximum(self.trust * self.known[0][near] * (self.best[near] / level - 1.0), 1.0)
-        self.deep = np.zeros(len(self.best))
-        self.deep[near] = LEAST + DEPTH * more
+        every = len(self.quota)
+        self.deep = np.full(len(self.best), LEAST if self.slack > 0.0 else every, np.float64)
+        self.deep[near] += DEPTH * more
         self.expected = float(more @ self.mean_price[near])
         return self.expected, float(more.sum())
 
