@@ -142,6 +142,7 @@ def one_step(m, n, share):
     A = ew.LowRank(rng.standard_normal((m, 6)), rng.standard_normal((n, 6)))
     prices = ew.Prices(rng.lognormal(0.0, 1.0, (m, 1)))
     state = Purchase((m, n), prices, 3.0 * share * m * n, None, rng)
+    reserve_cells(state, 0.1, 0)  # compiled, or loaded
     drawn, (hidden, chance) = cpu(lambda: reserve_cells(state, 0.1, 1))
     cells = np.setdiff1d(rng.choice(m * n, int(share * m * n), replace=False), hidden)
     state.add(cells, A.entries(cells // n, cells % n) + 0.1 * rng.standard_normal(len(cells)))

@@ -283,6 +283,43 @@ def test_draws_follow_their_weights():
     assert np.mean(chances) == pytest.approx(20, rel=0.05)  # one over probability counts the cells
 
 
+@pytest.mark.parametrize("by", ["row", "column"])
+@pytest.mark.parametrize("taken", [0, 500])
+def test_draws_by_the_prices_of_lines_follow_one_over_the_price(by, taken):
+    """Drawn by arrivals alone; where these do not pay out the money, the others go on waiting."""
+    price = np.repeat([0.5, 1.0, 2.0, 4.0], 10)
+    grid = price[:, None] if by == "row" else price[None, :]
+    closed = np.sort(np.random.default_rng(1).choice(1600, taken, replace=False))
+    counts, worth, alone = np.zeros(1600), [], 0
+    for seed in range(500):
+        state = Purchase((40, 40), ew.Prices(grid), 1e4, None, np.random.default_rng(seed))
+        state.taken = closed
+        early = state._arrivals(60.0, None)
+        assert early is not None
+        early[0].first()
+        alone += np.isfinite(early[0].limit)
+        cells, chance = state.draw(None, 60.0)
+        assert len(np.unique(cells)) == len(cells)
+        assert not np.isin(cells, closed).any()
+        assert 50.0 < state.price_of(cells).sum() <= 60.0
+        counts[cells] += 1
+        worth.append(np.sum(1.0 / chance))
+    assert 100 < alone < 500  # both ways were taken
+    assert np.mean(worth) == pytest.approx(1600 - taken, rel=0.02)
+    grouped = counts.reshape(40, 40).sum(axis=int(by == "row")).reshape(4, 10).sum(axis=1)
+    free = np.ones(1600)
+    free[closed] = 0.0
+    each = free.reshape(40, 40).sum(axis=int(by == "row")).reshape(4, 10).sum(axis=1)
+    rate = grouped / each / 500
+    until = -np.log1p(-rate) * [
+        0.5,
+        1.0,
+        2.0,
+        4.0,
+    ]  # the same for all: chances are 1 - exp(-time / price)
+    np.testing.assert_allclose(until, until.mean(), rtol=0.07)
+
+
 @pytest.mark.parametrize(
     ("extra", "words"),
     [

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrywise.linalg import _jit_als, _jit_crowd, _jit_gain, _jit_laplacian, small, small_crowd
+from entrywise.linalg.gain import _sandwich
 from entrywise.linalg.laplacian import Laplacian
 
 
@@ -59,41 +60,31 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
     for size in (m, n, m, n):
         B = rng.standard_normal((size, q, q))
         state.append((B @ B.transpose(0, 2, 1))[:, a, b])
-    lengths = rng.integers(n + 1, size=m)
-    start = np.r_[0, np.cumsum(lengths)]
-    cols = np.concatenate([rng.permutation(n)[:k] for k in lengths]).astype(np.int32)
-    if not len(cols):
-        return
-    price, noise, weight = rng.random((3, len(cols))) + [[0.5], [0.1], [0.0]]
-    most, money = int(rng.integers(1, m * n + 1)), float(rng.random() * m * n)
-    if rng.random() < 0.5:  # all alike
-        price, noise, weight = price[:1], noise[:1], weight[:1]
-    often = rng.integers(1, 3, size=n)
+    gain, variance = (10.0 * rng.random((2, m, n))).astype(np.float32)
+    is_open = rng.random((m, n)) < 0.8
+    shape = [(m, n), (m, 1), (1, n), (1, 1)][rng.integers(4)]
+    price, noise = (
+        rng.random(shape) + 0.5,
+        rng.random((m, n)[: 2 * rng.integers(2)] or (1, 1)) + 0.1,
+    )
+    span = float(rng.integers(2))
+    unit, level = np.array([2.0, 0.5]), float(rng.random() * 4)
+    money, most = float(rng.random() * m * n), int(rng.integers(1, m * n + 1))
+    quota, deep = rng.integers(0, 3, size=n), 4.0 * rng.random(m)
     answers = []
-    for buy in (small.buy_greedily, _jit_gain.buy_greedily):
-        given_ = [x.copy() for x in state]
-        bound = np.full(len(cols), np.inf)
-        got = buy(
-            U,
-            V,
-            *given_,
-            often,
-            start,
-            cols.copy(),
-            noise,
-            weight,
-            price,
-            bound,
-            money,
-            most,
-            by_sum,
-            0.3,
-        )
-        answers.append((got, given_))
-    (mine, after), (theirs, expected) = answers
-    np.testing.assert_array_equal(mine, theirs)
-    for x, y in zip(after, expected, strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-8)
+    for ways in (small, _jit_gain):
+        Cu, Cv, M, N = (x.copy() for x in state)
+        Pv = _sandwich(Cv, N)
+        free, best = quota.copy(), np.zeros(m)
+        got = ways.buy_rows(
+            np.arange(m), gain, variance, unit, is_open, price, noise, span, U, V, Cu, M, Cv, Pv,
+            level, money, most, free, deep, by_sum, best,
+        )  # fmt: skip
+        ways.columns_learn(U, Cv, N, Pv, *got[:4])
+        answers.append([*got, Cu, Cv, M, N, Pv, free, best])
+    for mine, theirs in zip(*answers, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(answers[0][:2], answers[1][:2])
 
 
 @settings(deadline=None, max_examples=60)

@@ -45,13 +45,18 @@ CACHED = 1 << 17  # in single precision: they stay in the processor's cache
 NOISELESS = 1e-12  # answers count as at least this noisy, relative to the rows' variances: gains stay finite
 SMALLEST = 1e-300
 EVERY = slice(None)
-SLACK = (
-    0.3  # in a pass rows buy down to seven tenths of the best rate, so that few are scored again
-)
-CANDIDATES, DEPTH = 16, 4  # of every row, and so many times what it is expected to buy
+SLACK = 0.3  # the level of a pass is at least seven tenths of the one before
 FEW = 32  # cells known of a column, up to which a pass takes one more; of others half of what they have beyond
-SAMPLED = 64  # columns, one of so many, tell what a row is expected to buy
-ROUGH = 1.0 + 1e-4  # by which a gain in single precision may fall short
+SHARE, STEPS = (
+    1 / 64,
+    16,
+)  # a pass is to cost that share of what is left, else it goes down so many steps at most
+TRUST = 0.2  # of the cells that rows seem to want, what the first pass is expected to buy; later ones by what they did
+LEAST, DEPTH = (
+    8,
+    3,
+)  # cells of a row that are looked at, and so many times what it is expected to buy
+REFUSING = 8  # of the columns, one in so many may refuse cells, and passes still go down
 
 IsOpen = Callable[[Indices], NDArray[np.bool_]]
 LinePrice = Callable[[Indices], Array]
@@ -202,15 +207,9 @@ class Gains:
 
     def _features(self) -> tuple[Array, Array, Array, Array]:
         """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
-        q = self.U.shape[1]
-        a, b = np.triu_indices(q)
-        Pu, Pv = (
-            (C @ unpacked(M, q) @ C)[:, a, b]
-            for C, M in ((unpacked(self.Cu, q), self.M), (unpacked(self.Cv, q), self.N))
-        )
         return (
-            np.hstack([Pu, squares(self.U)]),
-            np.ascontiguousarray(np.hstack([squares(self.V), Pv]).T),
+            np.hstack([_sandwich(self.Cu, self.M), squares(self.U)]),
+            np.ascontiguousarray(np.hstack([squares(self.V), _sandwich(self.Cv, self.N)]).T),
             *self._variance_halves(),
         )
 
@@ -223,6 +222,17 @@ class Gains:
             if self.logits is not None:
                 variance *= self._slopes(rows, variance) ** 2
             yield rows, gain, variance
+
+    def variance_without(self, cells: Indices) -> float:
+        """Return the sum of the variances of all entries but those of `cells`, which are in order; not for logits."""
+        from scipy.sparse import csr_array
+
+        left, right = self._variance_halves()
+        m, n = len(left), right.shape[1]
+        pointer = np.searchsorted(cells, n * np.arange(m + 1))
+        closed = csr_array((np.ones(len(cells)), cells % n, pointer), shape=(m, n))
+        total = float(left.sum(axis=0) @ right.sum(axis=1))
+        return max(total - float(np.sum(left * (closed @ right.T))), 0.0)
 
     def open_variance(self, is_open: IsOpen) -> tuple[float, int]:
         """Return the sum of the variances of the expected answers of all open cells, and their number."""
@@ -246,33 +256,6 @@ class Gains:
         left, right = self._variance_halves()
         return self._noise(np.arange(len(self.U)), left @ right)
 
-    def _roughly(
-        self, is_open: IsOpen, price: LinePrice, money: float, some: Indices
-    ) -> Iterator[tuple[Indices, NDArray[np.float32], Array, float | Array]]:
-        """Yield (rows, gain per price in single precision, prices, noise of answers) of `some` columns.
-
-        Cells that are not open or too dear have -1. The array is used again.
-        """
-        gain_left, gain_right, var_left, var_right = self._features()
-        gain_left, gain_right, top = _single(gain_left, gain_right[:, some])
-        var_left, var_right, unit = _single(var_left, var_right[:, some])
-        rate = variance = np.empty((0, 0), np.float32)
-        for rows in self._row_blocks(CACHED):
-            if len(rate) != len(rows):
-                rate, variance = np.empty((2, len(rows), len(some)), np.float32)
-            np.matmul(var_left[rows], var_right, out=variance)
-            np.matmul(gain_left[rows], gain_right, out=rate)
-            noise: float | Array = self.s2
-            if self.logits is not None:
-                noise = self._noise(rows, np.asarray(unit * variance, np.float64), some)
-            variance += np.asarray(noise / unit, np.float32)
-            cost = price(rows)
-            cost = cost if cost.shape[1] == 1 else cost[:, some]
-            rate /= variance
-            rate *= (top / unit / cost).astype(np.float32)
-            rate[~(is_open(rows)[:, some] & (cost <= money))] = -1.0
-            yield rows, rate, cost, noise
-
     def _row_blocks(self, cells: int = BLOCK) -> list[Indices]:
         step = max(1, cells // len(self.V))
         return [
@@ -283,77 +266,168 @@ class Gains:
     def pick(
         self, is_open: IsOpen, price: LinePrice, money: float, most: int, slack: float = SLACK
     ) -> tuple[Indices, Indices]:
-        """Return the cells to buy with `money`, at most `most`, best first, covariances updated in between.
+        """Return the cells to buy with `money`, at most `most`, covariances updated in between.
 
-        A cell is taken when its gain per price is within `slack` of the best other's, as columns stood when the pass
-        began: they learn after it, and a column of few known cells gives a pass one. Of every row the best few (some
-        times what it is expected to buy, more where rows are few and long, and 16) are candidates.
+        Passes go down from level to level of gain per price. In a pass every row that reaches the level is scored anew,
+        all of its cells, and buys from the best on down to the level. A level is at least 1 - `slack` of the one before,
+        more where less than that would cost the money that is left; columns learn after a pass, and one gives it half
+        as many cells as are known of it. 0 is the plain greedy rule.
         """
         if most < 1:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        if small.is_small(len(self.U), len(self.V)):
-            buy_greedily = small.buy_greedily
-        else:
-            from entrywise.linalg._jit_gain import buy_greedily
         with one_blas_thread():
-            needs = self._needs(is_open, price, money, most)
-            start, cols, costs, noise, bound = self._candidates(is_open, price, money, needs)
-        often = 1 + np.maximum(self.known[1] - FEW, 0) // 2
-        weight = np.ones(1)
-        if self.logits is not None:
-            weight = (self.logits.span / noise) ** 2
-        return buy_greedily(
-            self.U, self.V, self.Cu, self.Cv, self.M, self.N, often, start, cols,
-            noise, weight, costs, bound, money, min(most, len(cols)), self.by_sum, slack,
-        )  # fmt: skip
+            return _Passes(self, is_open, price, money, most, slack).run()
 
-    def _needs(self, is_open: IsOpen, price: LinePrice, money: float, most: int) -> Array:
-        """Return how many cells every row is expected to buy, shape (m,), from what some columns promise.
 
-        The rate of row i falls about as r_i t_i / (t_i + k) when k cells are added to its t_i. All rows end at one rate
-        z, so that k_i = t_i (r_i / z - 1) where that is above 0, and the bill is the money: z is the largest of
-        ``sum p t r / (money + sum p t)`` over the rows of the largest r.
+class _Passes:
+    """A purchase under way: what is left of its money, and of every row what it may gain for its price at most."""
+
+    def __init__(
+        self,
+        gains: Gains,
+        is_open: IsOpen,
+        price: LinePrice,
+        money: float,
+        most: int,
+        slack: float,
+    ) -> None:
+        m, n = len(gains.U), len(gains.V)
+        self.gains, self.is_open, self.price = gains, is_open, price
+        self.money, self.most, self.slack = money, most, slack
+        self.best = np.full(m, np.inf)
+        self.mean_price, self.cheapest = np.ones(m), np.zeros(m)
+        self.known = [np.maximum(x, 1) for x in gains.known]
+        self.Pv = _sandwich(gains.Cv, gains.N)
+        self.quota = np.zeros(n, np.int64)
+        self.bits = np.empty((m, -(-n // 8)), np.uint8)
+        self.bought: list[tuple[Indices, Indices]] = []  # of each pass, rows in order
+        self.trust = TRUST
+        self.expected, self.deep = 1.0, np.zeros(m)
+
+    def run(self) -> tuple[Indices, Indices]:
+        """Buy until the money is used up, or nothing gains anything."""
+        self._pass(np.inf)  # nothing is bought: what rows promise
+        ceiling = np.inf
+        while self.most > 0:
+            self.best[self.cheapest > self.money] = 0.0
+            top = min(float(self.best.max()), ceiling)
+            if not top > 0.0:
+                break
+            level = self._next_level(top)
+            self._pass(level)
+            # where many columns refuse, what they hold back comes first: a pass may reach up again
+            refused = np.count_nonzero(self.quota < 0)
+            ceiling = level if REFUSING * refused <= len(self.quota) else np.inf
+        cells = [np.concatenate(x) for x in zip(*self.bought, strict=True)]
+        return cells[0], cells[1]
+
+    def _next_level(self, top: float) -> float:
+        """Return the level of the next pass.
+
+        Row i, which knows t_i cells and promises r_i, buys about t_i (r_i / level - 1) cells down to a level.
         """
-        m, n = len(self.U), len(self.V)
-        some = np.sort(np.random.default_rng(0).choice(n, -(-n // SAMPLED), replace=False))
-        r, p = np.zeros(m), np.ones(m)
-        for rows, rate, cost, _ in self._roughly(is_open, price, money, some):
-            free = rate > 0
-            count = np.maximum(free.sum(axis=1), 1)
-            r[rows] = np.where(free, rate, 0.0).sum(axis=1) / count
-            p[rows] = np.where(free, cost, 0.0).sum(axis=1) / count
-        t = np.maximum(self.known[0], 1.0)
-        order = np.argsort(-r, kind="stable")
-        z = SMALLEST
-        for bill, each in ((money, p), (most, np.ones(m))):
-            cost = (each * t)[order]
-            z = max(z, float(np.max(np.cumsum(cost * r[order]) / (bill + np.cumsum(cost)))))
-        return np.minimum(np.maximum(t * (r / z - 1.0), 0.0), n)
+        level = top
+        for _ in range(
+            STEPS
+        ):  # rows that promise far more than others are few: they need no pass of their own
+            level *= 1.0 - self.slack
+            bill, cells = self._expected(level)
+            if bill > SHARE * self.money or cells > SHARE * self.most:
+                break
+        for _ in range(2):
+            if bill <= self.money and cells <= self.most:
+                break
+            level = 0.5 * (level + min(top, level / (1.0 - self.slack)))
+            bill, cells = self._expected(level)
+        return level
 
-    def _candidates(
-        self, is_open: IsOpen, price: LinePrice, money: float, needs: Array
-    ) -> tuple[Indices, NDArray[np.int32], Array, Array, Array]:
-        """Return the best cells of every row: where each row's begin (m + 1,), their columns, prices, noises, rates."""
-        m, n = len(self.U), len(self.V)
-        lengths = CANDIDATES + DEPTH * np.ceil(needs * max(1.0, n / m))
-        lengths = np.minimum(lengths, n).astype(np.int64)
-        counts, parts = np.zeros(m + 1, np.int64), []
-        for rows, rate, cost, noise in self._roughly(is_open, price, money, np.arange(n)):
-            last = np.take_along_axis(np.sort(rate, axis=1), (n - lengths[rows])[:, None], axis=1)
-            i, j = np.nonzero((rate >= last) & (rate > 0))
-            counts[rows + 1] = np.bincount(i, minlength=len(rows))
-            each = [np.broadcast_to(x, rate.shape)[i, j] for x in (cost, noise)]
-            parts.append((j.astype(np.int32), each[0], each[1], rate[i, j]))
-        cols, costs, noises, rates = (np.concatenate(x) for x in zip(*parts, strict=True))
-        if self.logits is None:
-            noises = np.full(1, self.s2)
-        return np.cumsum(counts), cols, costs, noises, ROUGH * rates.astype(np.float64)
+    def _expected(self, level: float) -> tuple[float, float]:
+        """Return what a pass down to a level is expected to cost, and the cells it buys."""
+        near = self.best > level
+        more = np.maximum(self.trust * self.known[0][near] * (self.best[near] / level - 1.0), 1.0)
+        every = len(self.quota)
+        self.deep = np.full(len(self.best), LEAST if self.slack > 0.0 else every, np.float64)
+        self.deep[near] += DEPTH * more
+        self.expected = float(more @ self.mean_price[near])
+        return self.expected, float(more.sum())
+
+    def _pass(self, level: float) -> None:
+        """Let every row that reaches the level buy down to it; columns learn afterwards."""
+        gains, before = self.gains, self.money
+        if small.is_small(len(gains.U), len(gains.V)):
+            buy_rows, columns_learn = small.buy_rows, small.columns_learn
+        else:
+            from entrywise.linalg._jit_gain import buy_rows, columns_learn
+        self.quota = 1 + np.maximum(self.known[1] - FEW, 0) // 2
+        span = 0.0 if gains.logits is None else gains.logits.span
+        parts = []
+        for rows, gain, variance, unit, noise in self._blocks(level):
+            cost = self.price(rows)
+            if level == np.inf:
+                self.mean_price[rows] = cost.mean(axis=1)
+                self.cheapest[rows] = cost.min(axis=1)
+            *found, self.money = buy_rows(
+                rows, gain, variance, unit, self._open(rows, level == np.inf), cost, noise, span, gains.U, gains.V,
+                gains.Cu, gains.M, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
+                self.deep, gains.by_sum, self.best,
+            )  # fmt: skip
+            parts.append(found)
+            self.most -= len(found[0])
+            if self.most == 0:
+                break
+        rows, cols, weight, lost = (np.concatenate(x) for x in zip(*parts, strict=True))
+        columns_learn(gains.U, gains.Cv, gains.N, self.Pv, rows, cols, weight, lost)
+        self.bought.append((rows, cols))
+        np.bitwise_and.at(self.bits, (rows, cols >> 3), ~(128 >> (cols & 7)).astype(np.uint8))
+        for known, lines in zip(self.known, (rows, cols), strict=True):
+            known += np.bincount(lines, minlength=len(known))
+        if len(rows):
+            ratio = (before - self.money) / max(self.expected, SMALLEST)
+            self.trust = min(1.0, max(self.trust * ratio, TRUST / 4))
+
+    def _blocks(
+        self, level: float
+    ) -> Iterator[tuple[Indices, NDArray[np.float32], NDArray[np.float32], Array, Array]]:
+        """Yield (rows, gains times (noise + variance), variances, their two units, noises) of rows that reach a level.
+
+        Gains and variances are in single precision, of shape (len(rows), n); the arrays are used again.
+        """
+        gains, rows = self.gains, np.flatnonzero(self.best >= level)
+        U, V, Cu, Cv = gains.U[rows], gains.V, gains.Cu[rows], gains.Cv
+        own = np.hstack([_sandwich(Cu, gains.M[rows]), squares(U)])
+        gain_left, gain_right, top = _single(own, np.hstack([squares(V), self.Pv]).T)
+        var_left, var_right, unit = _single(row_features(U, Cu), col_features(V, Cv).T)
+        step = max(1, CACHED // len(V))
+        both = np.empty((2, min(step, len(rows)), len(V)), np.float32)
+        noise = np.full((1, 1), gains.s2)
+        for start in range(0, len(rows), step):
+            part = slice(start, min(start + step, len(rows)))
+            gain, variance = both[:, : part.stop - start]
+            np.matmul(gain_left[part], gain_right, out=gain)
+            np.matmul(var_left[part], var_right, out=variance)
+            if gains.logits is not None:
+                noise = np.asarray(gains._noise(rows[part], unit * variance.astype(np.float64)))
+            yield rows[part], gain, variance, np.array([top, unit]), noise
+
+    def _open(self, rows: Indices, first: bool) -> NDArray[np.bool_]:
+        """Tell which cells of rows are open and were not bought in an earlier pass; one bit a cell is kept."""
+        if first:
+            self.bits[rows] = np.packbits(self.is_open(rows), axis=1)
+        return np.unpackbits(self.bits[rows], axis=1, count=len(self.quota)).view(np.bool_)
 
 
 def leverage(X: Array) -> Array:
     """Return the leverage of each row of X, shape (m,); they sum to the rank."""
     G = X.T @ X
     return np.asarray(np.einsum("ia,ab,ib->i", X, np.linalg.pinv(G, hermitian=True), X))
+
+
+def _sandwich(C: Array, M: Array) -> Array:
+    """Return C M C of packed matrices, packed."""
+    q = round(np.sqrt(2 * C.shape[1] + 0.25) - 0.5)
+    a, b = np.triu_indices(q)
+    full = unpacked(C, q)
+    return np.asarray((full @ unpacked(M, q) @ full)[:, a, b])
 
 
 def _single(left: Array, right: Array) -> tuple[Array, Array, float]:

@@ -15,7 +15,8 @@ from entrywise.types import Array, Indices
 
 # cells m x n: above, the hundreds of fits of a rehearsal take longer than numba's import and its cached kernels
 SMALL = 10_000
-LAST = 0.25  # share of a purchase's slack that stays until its money runs out
+BINS = 64  # parts of the range of a row's rates, to find its best
+ROUGH = 1.0 + 1e-4  # by which a gain in single precision may fall short
 FEW_NODES, FEW_EDGES = (
     300,
     20_000,
@@ -123,173 +124,119 @@ def packed_sums(index: Indices, other: Indices, X: Array, size: int) -> Array:
     return found
 
 
-def buy_greedily(
+def buy_rows(
+    rows: Indices,
+    gain: NDArray[np.float32],
+    variance: NDArray[np.float32],
+    unit: Array,
+    is_open: NDArray[np.bool_],
+    price: Array,
+    noise: Array,
+    span: float,
     U: Array,
     V: Array,
     Cu: Array,
-    Cv: Array,
     M: Array,
-    N: Array,
-    often: Indices,
-    start: Indices,
-    cols: NDArray[np.int32],
-    noise: Array,
-    weight: Array,
-    price: Array,
-    bound: Array,
+    Cv: Array,
+    Pv: Array,
+    level: float,
     money: float,
     most: int,
+    quota: Indices,
+    deep: Array,
     by_sum: bool,
-    slack: float,
-) -> tuple[Indices, Indices]:
-    """Pick cells by largest fall of variance per price, as the compiled greedy purchase does; see there."""
-    full = [_unpacked(x, U.shape[1]) for x in (Cu, Cv, M, N)]
-    state = _Purchase(U, V, full[0], full[1], full[2], full[3], often, by_sum)
-    price, noise, weight = (np.broadcast_to(x, cols.shape) for x in (price, noise, weight))
-    of = np.repeat(np.arange(len(U)), np.diff(start))
-    all_money = max(money, 1e-300)
-    while len(state.picked) < most:
-        best = np.zeros(len(U))
-        np.maximum.at(best, of, np.where((cols >= 0) & (price <= money), bound, 0.0))
-        top = best.max(initial=0.0)
-        if not top > 0.0:
-            break
-        level = (1.0 - slack * max(money / all_money, LAST)) * top
-        for i in np.flatnonzero(best >= level).tolist():
-            part = slice(start[i], start[i + 1])
-            near = (cols[part] >= 0) & (bound[part] >= level) & (price[part] <= money)
-            if not near.any():
+    best: Array,
+) -> tuple[Indices, Indices, Array, Array, float]:
+    """Buy in a block of rows what reaches `level`, as the compiled way does; see there."""
+    q = U.shape[1]
+    a, b = np.triu_indices(q)
+    price, noise = (np.broadcast_to(x, gain.shape) for x in (price, noise))
+    every = unit[0] * gain / ((unit[1] * variance + noise) * price)
+    cols_C, cols_P = _unpacked(Cv, q), _unpacked(Pv, q)
+    bought: list[tuple[int, int, float, float]] = []
+    for r, i in enumerate(rows.tolist()):
+        rate = np.where(is_open[r] & (price[r] <= money), every[r], 0.0)
+        near = _best(rate, level / ROUGH, deep[i])
+        best[i] = ROUGH * np.delete(rate, near).max(initial=0.0)
+        if not len(near) or len(bought) == most:
+            best[i] = max(best[i], rate[near].max(initial=0.0))
+            continue
+        C = _unpacked(Cu[i : i + 1], q)[0]
+        P = C @ _unpacked(M[i : i + 1], q)[0] @ C
+        shared, u = C[:-1, :-1].copy(), U[i]
+        ratio, highest, before = 1.0, 0.0, len(bought)
+        for j in near[np.argsort(-rate[near], kind="stable")].tolist():
+            if len(bought) == most or price[r, j] > money or quota[j] <= 0:
+                highest = max(highest, rate[j])
+                quota[j] = -1 if quota[j] == 0 else quota[j]
                 continue
-            look = _Look(state, i, cols[part], noise[part], weight[part])
-            money = look.buy_down_to(level, near, bound[part], price[part], money, most, slack)
-        state.columns_learn()
-    a, b = np.triu_indices(U.shape[1])
-    for packed, whole in zip((Cu, Cv, M, N), full, strict=True):
-        packed[:] = whole[:, a, b]
-    cells = np.array(state.picked, np.int64).reshape(-1, 2)
-    return cells[:, 0].copy(), cells[:, 1].copy()
-
-
-class _Purchase:
-    """Covariances and sums over open cells of all lines, in full: (m, q, q) and (n, q, q), and what was picked."""
-
-    def __init__(
-        self,
-        U: Array,
-        V: Array,
-        Cu: Array,
-        Cv: Array,
-        M: Array,
-        N: Array,
-        often: Indices,
-        by_sum: bool,
-    ) -> None:
-        self.U, self.V = U, V
-        self.Cu, self.Cv, self.M, self.N = Cu, Cv, M, N
-        self.Pv = Cv @ N @ Cv
-        self.by_sum = by_sum
-        self.often, self.free = often, often.copy()  # cells that a pass may still take of a column
-        self.picked: list[tuple[int, int]] = []
-        self.news: list[tuple[int, int, float, float]] = []  # of this pass: 1 / d and weight
-
-    def columns_learn(self) -> None:
-        """Let columns learn of the purchases of a pass."""
-        for i, j, inverse, lost in self.news:
-            u = self.U[i]
-            x = self.Cv[j] @ u
-            self.Cv[j] -= inverse * np.outer(x, x)
-            self.N[j] -= lost * np.outer(u, u)
-        for j in {j for _, j, _, _ in self.news}:
-            self.Pv[j] = self.Cv[j] @ self.N[j] @ self.Cv[j]
-        self.news, self.free = [], self.often.copy()
-
-
-class _Look:
-    """What the candidates of one row promise; a purchase changes them by rank-one terms."""
-
-    def __init__(
-        self,
-        state: _Purchase,
-        i: int,
-        cols: NDArray[np.int32],
-        noise: Array,
-        weight: Array,
-    ) -> None:
-        self.state, self.i, self.cols = state, i, cols
-        self.noise, self.weight = noise, weight
-        J = np.maximum(cols, 0)
-        u, Cu = state.U[i], state.Cu[i]
-        Cv = state.Cv[J]  # (L, q, q)
-        self.X = state.V[J]  # (L, q)
-        self.row_gain = np.einsum("ta,ab,tb->t", self.X, Cu @ state.M[i] @ Cu, self.X)
-        self.row_var = np.einsum("ta,ab,tb->t", self.X, Cu, self.X)
-        self.col_gain = np.einsum("a,tab,b->t", u, state.Pv[J], u)
-        self.col_var = np.einsum("a,tab,b->t", u, Cv, u)
-        self.col_var += np.einsum("ab,tab->t", Cu[:-1, :-1], Cv[:, :-1, :-1])
-
-    def rates(self, price: Array) -> Array:
-        """Return what each candidate gains for its price, shape (L,)."""
-        spread = self.noise + self.row_var + self.col_var
-        return np.asarray((self.row_gain + self.col_gain) / (spread * price))
-
-    def buy_down_to(
-        self,
-        level: float,
-        near: NDArray[np.bool_],
-        bound: Array,
-        price: Array,
-        money: float,
-        most: int,
-        slack: float,
-    ) -> float:
-        """Take from the best of those that are `near` on, each that still reaches the level; return the money left."""
-        picked, rate = self.state.picked, self.rates(price)
-        before, ratio, other = len(picked), 1.0, np.ones(len(rate), bool)
-        bound[near] = rate[near]
-        live = np.flatnonzero(near & (rate >= level))
-        for at in live[np.argsort(-rate[live], kind="stable")].tolist():
-            if len(picked) == most:
-                break
-            if price[at] > money or not self.state.free[self.cols[at]]:
+            v = V[j]
+            x, w = C @ v, P @ v
+            along, spread = max(float(v @ w), 0.0), max(float(v @ x), 0.0)
+            own = float(u @ cols_C[j] @ u)
+            d = noise[r, j] + spread + own + float(np.sum(shared * cols_C[j][:-1, :-1]))
+            now = (along + float(u @ cols_P[j] @ u)) / (d * price[r, j])
+            ratio = now / rate[j]
+            if now < level:
+                highest = max(highest, now)
                 continue
-            bound[at] = self.rates(price)[at]
-            ratio, other[at] = bound[at] / rate[at], False
-            if bound[at] >= level:
-                money -= price[at] * (1.0 - 1e-12)
-                self.buy(at)
-        if len(picked) > before and slack > 0.0:
-            bound[other] *= ratio
-        return money
-
-    def buy(self, at: int) -> None:
-        """Take the candidate at a place: its row learns from it, its column after the pass."""
-        state, i, j = self.state, self.i, int(self.cols[at])
-        self.cols[at] = -1
-        v = state.V[j]
-        inverse = 1.0 / (self.noise[at] + self.row_var[at] + self.col_var[at])
-        lost = float(self.weight[at])
-        state.picked.append((i, j))
-        state.free[j] -= 1
-        state.news.append((i, j, inverse, lost))
-        x, w, square = _terms(state.Cu[i], state.M[i], v, inverse, 0.0 if state.by_sum else lost)
-        y, z = self.X @ x, self.X @ w
-        self.row_gain = np.maximum(self.row_gain + y * (square * y - 2.0 * inverse * z), 0.0)
-        self.row_var = np.maximum(self.row_var - y * y * inverse, 0.0)
-        state.Cu[i] -= inverse * np.outer(x, x)
-        if not state.by_sum:
-            state.M[i] -= lost * np.outer(v, v)
+            money -= price[r, j] * (1.0 - 1e-12)
+            quota[j] -= 1
+            loss = 1.0 if span == 0.0 else float((span / noise[r, j]) ** 2)
+            bought.append((i, j, 1.0 / (d - own), loss))
+            square = along / d**2
+            if not by_sum:
+                square -= loss * (1.0 - spread / d) ** 2
+                M[i] -= loss * v[a] * v[b]
+            C -= np.outer(x, x) / d
+            P += square * np.outer(x, x) - (np.outer(x, w) + np.outer(w, x)) / d
+        if len(bought) > before:
+            Cu[i] = C[a, b]
+            best[i] *= min(ratio, 1.0)
+        best[i] = max(best[i], highest)
+    cells = np.array([x[:2] for x in bought], np.int64).reshape(-1, 2)
+    told = np.array([x[2:] for x in bought], np.float64).reshape(-1, 2)
+    return cells[:, 0].copy(), cells[:, 1].copy(), told[:, 0].copy(), told[:, 1].copy(), money
 
 
-def _terms(C: Array, M: Array, v: Array, inverse: float, lost: float) -> tuple[Array, Array, float]:
-    """Return x = C v, w = C M x and c: a purchase of design v turns P = C M C into P - (x w' + w x') / d + c x x'.
+def _best(rate: Array, floor: float, deep: float) -> Indices:
+    """Return the places of the rates that reach `floor`, about `deep` of the best: counted in BINS parts of their range."""
+    near = np.flatnonzero(rate >= floor)
+    if len(near) <= deep:
+        return near
+    top = rate[near].max()
+    part = ((rate[near] - floor) * (BINS / max(top - floor, 1e-6 * top))).astype(np.int64)
+    part = np.minimum(part, BINS - 1)
+    above = np.cumsum(np.bincount(part, minlength=BINS)[::-1])[::-1]  # in this part and those above
+    enough = np.flatnonzero(above >= deep)
+    return np.asarray(near[part >= (enough[-1] if len(enough) else 0)])
 
-    M loses `lost` times v v'.
-    """
-    x = C @ v
-    h = M @ x
-    square = float(h @ x) * inverse**2
-    square -= lost * (1.0 - float(x @ v) * inverse) ** 2
-    return x, C @ h, square
+
+def columns_learn(
+    U: Array,
+    C: Array,
+    N: Array,
+    P: Array,
+    rows: Indices,
+    cols: Indices,
+    weight: Array,
+    lost: Array,
+) -> None:
+    """Let columns learn of all purchases of a pass, as the compiled way does; see there."""
+    q = U.shape[1]
+    a, b = np.triu_indices(q)
+    some = np.unique(cols)
+    if not len(some):
+        return
+    G = np.zeros_like(N)
+    squares = U[rows][:, a] * U[rows][:, b]
+    np.add.at(G, cols, weight[:, None] * squares)
+    np.subtract.at(N, cols, lost[:, None] * squares)
+    full = _unpacked(C[some], q)
+    found = np.linalg.solve(np.eye(q) + full @ _unpacked(G[some], q), full)
+    found = 0.5 * (found + found.transpose(0, 2, 1))
+    C[some] = found[:, a, b]
+    P[some] = (found @ _unpacked(N[some], q) @ found)[:, a, b]
 
 
 def _unpacked(packed: Array, q: int) -> Array:

@@ -240,7 +240,11 @@ def gains_of(state: Purchase, fit: LowRank, by_sum: bool = False) -> Gains:
 
 def _expected_error(state: Purchase, gains: Gains, noise: float) -> float:
     """Return the root mean square of what is expected of an open cell's error, `noise` included."""
-    total, count = gains.open_variance(state.is_open)
+    if gains.logits is None and state.all_open:
+        total = gains.variance_without(state.taken)
+        count = state.shape[0] * state.shape[1] - len(state.taken)
+    else:
+        total, count = gains.open_variance(state.is_open)
     return float(np.sqrt(total / max(count, 1) + noise))
 
 

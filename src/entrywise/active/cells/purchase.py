@@ -20,6 +20,8 @@ from entrywise.types import Array, Indices
 
 BLOCK = 1 << 21  # cells looked at at once
 CACHED = 1 << 16  # cells whose times are drawn at once: they stay in the processor's cache
+AMPLE = 1.2  # times the arrivals that the money is expected to pay
+FEW = 1 / 8  # share of the cells up to which they are drawn by their arrivals alone
 ROUNDING = 1e-9  # share of the budget by which sums of prices may be off
 CHEAPEST = 10  # of a line's cells, one in so many is cheap
 PER_LINE = 2  # cells of every line before a rule looks at it
@@ -187,6 +189,11 @@ class Purchase:
         i, j = np.divmod(cells, self.shape[1])
         return Batch(i, j, arm=arms, probability=chance, **extra)[: self.limit]
 
+    @property
+    def all_open(self) -> bool:
+        """Whether every cell may be asked for that was not taken."""
+        return self.available is None and self.row_open is None and self.col_open is None
+
     def is_open(self, rows: Indices) -> NDArray[np.bool_]:
         """Tell which cells of whole rows may be bought; hidden ones look open."""
         found = self._without(rows, self.taken)
@@ -248,8 +255,11 @@ class Purchase:
         filtered = self.row_open is not None or self.col_open is not None
         if weight is None and not filtered and isinstance(self.prices.modes.get("entry"), float):
             return self._draw_evenly(money, most)
-        weight = weight or (lambda rows: 1.0 / self.line_price(rows))
-        cells, times, weights = self._waiting(weight, money, most)
+        early = None
+        if weight is None:
+            early = self._arrivals(money, most)
+            weight = lambda rows: 1.0 / self.line_price(rows)  # noqa: E731
+        cells, times, weights = self._waiting(weight, money, most, early)
         fits = np.cumsum(self.price_of(cells)) <= money + ROUNDING * self.budget
         count = int(np.argmin(fits)) if not fits.all() else len(cells)
         count = count if most is None else min(count, most)
@@ -259,19 +269,70 @@ class Purchase:
         return cells[:count], -np.expm1(-weights[:count] * until)
 
     def _waiting(
-        self, weight: Callable[[Indices], Array], money: float, most: int | None
+        self,
+        weight: Callable[[Indices], Array],
+        money: float,
+        most: int | None,
+        early: tuple[_Queue, float] | None,
     ) -> tuple[Indices, Array, Array]:
-        """Return the open cells that come first, in order, with their times and weights: one more than can be taken."""
-        found, n = _Queue(money + ROUNDING * self.budget, most), self.shape[1]
+        """Return the open cells that come first, in order, with their times and weights: one more than can be taken.
+
+        `early` has those that come until some time. Where they do not suffice, the others wait from then on: what is
+        exponential does not remember how long it has waited.
+        """
+        n = self.shape[1]
+        found, begin = early or (_Queue(money + ROUNDING * self.budget, most), 0.0)
+        come = found.first() if begin else None
+        if come is not None and np.isfinite(found.limit):
+            return come
+        gone = _none() if come is None else np.sort(come[0])
         for rows in self.row_blocks(CACHED):
             w = weight(rows)
             times = self.rng.standard_exponential((len(rows), n))
             with np.errstate(divide="ignore"):
                 times /= w
+            times += begin
+            low, high = np.searchsorted(gone, (rows[0] * n, (rows[-1] + 1) * n))
+            times.ravel()[gone[low:high] - rows[0] * n] = np.inf
             i, j = np.nonzero((times < found.limit) & self.is_open(rows))
             each = (np.broadcast_to(x, times.shape)[i, j] for x in (w, self.line_price(rows)))
             found.add(rows[i] * n + j, times[i, j], *each)
         return found.first()
+
+    def _arrivals(self, money: float, most: int | None) -> tuple[_Queue, float] | None:
+        """Return the open cells that come until some time, drawn by 1 / price, and that time; None where they are many.
+
+        A cell waits for the first arrival of its own Poisson process. Where prices are alike along rows or columns a
+        line has one process for all of its cells: their number by chance, each at a random time in a random cell.
+        """
+        (m, n), price = self.shape, self.prices.modes.get("entry")
+        if not (isinstance(price, np.ndarray) and _covers(price, m, n)):
+            return None
+        grid = np.atleast_2d(price)
+        if min(grid.shape) > 1 or not self.all_open:
+            return None
+        lines, free = grid.ravel(), 1.0 - len(self.taken) / (m * n)
+        length = m * n // len(lines)
+        until = (
+            AMPLE * money / (m * n * max(free, FEW))
+        )  # every arrival at its price: one a cell and unit of time
+        if most is not None:
+            until = min(
+                until, AMPLE * (most + 1) / (max(free, FEW) * length * float(np.sum(1.0 / lines)))
+            )
+        if until * length * float(np.sum(1.0 / lines)) > FEW * m * n:
+            return None
+        each = self.rng.poisson(until * length / lines)
+        line = np.repeat(np.arange(len(lines)), each)
+        place = self.rng.integers(length, size=len(line))
+        times = until * self.rng.random(len(line))
+        cells = line * n + place if grid.shape[1] == 1 else place * n + line
+        order = np.argsort(times, kind="stable")
+        first = order[np.sort(np.unique(cells[order], return_index=True)[1])]
+        first = first[~among(self.taken, cells[first])[0]]
+        found = _Queue(money + ROUNDING * self.budget, most)
+        found.add(cells[first], times[first], 1.0 / lines[line[first]], lines[line[first]])
+        return found, until
 
     def _draw_evenly(self, money: float, most: int | None) -> tuple[Indices, Array]:
         """Return open cells drawn evenly at one price for all, without looking at every cell."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+from numpy.typing import NDArray
 
 from entrywise.active.cells.purchase import Purchase, among
+from entrywise.linalg import small
 from entrywise.types import Array, Indices
 
 RESERVED = 0.2  # largest chance of a cell to be in the reserve: the rest must stay for the rule
 OVERDRAWN = 1.2  # times its money that the reserve, which is drawn by chance, may cost
-CACHED = 1 << 15  # cells drawn at once
+CACHED = 1 << 17  # cells drawn at once
 MOST_REMEMBERED = 4  # reserves; a plan looks at its own in every step
 NOTHING = (np.zeros(0, np.int64), np.zeros(0))
 
@@ -27,10 +29,23 @@ def uniform_of(seed: int, rows: Indices, cols: Indices) -> Array:
 
     Three rounds of the finalizer of SplitMix64 over the seed, the row and the column.
     """
-    state = np.full(1, seed % 2**64, np.uint64)
-    for word in (0, rows, cols):
-        state = _mixed(state ^ np.asarray(word).astype(np.uint64))
+    state = _mixed(_words(seed, rows) ^ np.asarray(cols).astype(np.uint64))
     return np.asarray((state >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def _words(seed: int, rows: Indices) -> NDArray[np.uint64]:
+    """Return the scrambled word of each row."""
+    start = _mixed(np.full(1, seed % 2**64, np.uint64))
+    return _mixed(start ^ np.asarray(rows).astype(np.uint64))
+
+
+def _below(seed: int, rows: Indices, n: int, chance: Array) -> Indices:
+    """Return the places of whole rows, one row after the other, whose numbers lie below their chances."""
+    if small.is_small(len(rows), n):
+        return np.flatnonzero(uniform_of(seed, rows[:, None], np.arange(n)) < chance)
+    from entrywise.linalg._jit_words import below
+
+    return np.asarray(below(_words(seed, rows), np.ascontiguousarray(chance), n))
 
 
 def column_order(seed: int, count: int) -> Indices:
@@ -39,7 +54,7 @@ def column_order(seed: int, count: int) -> Indices:
     return np.argsort(uniform_of(seed, np.full(count, -1), columns), kind="stable")
 
 
-def _mixed(z: np.typing.NDArray[np.uint64]) -> np.typing.NDArray[np.uint64]:
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the words scrambled (Steele, Lea, Flood 2014)."""
     z = z + np.uint64(0x9E3779B97F4A7C15)
     z ^= z >> np.uint64(30)
@@ -91,17 +106,15 @@ def _drawn(state: Purchase, money: float, seed: int) -> tuple[Indices, Array]:
     """Draw the reserve: one pass over the cells, in pieces that stay in the processor's cache."""
     c = _constant(state, money)
     n = state.shape[1]
-    cells, chances, depths = [], [], []
+    cells = []
     for rows in state.row_blocks(CACHED):
-        p = np.broadcast_to(_chance(c, state.line_price(rows)), (len(rows), n))
-        u = uniform_of(seed, rows[:, None], np.arange(n))
-        at = np.flatnonzero((u < p) & state.may_be_reserve(rows))
-        cells.append(rows[0] * n + at)
-        chances.append(p[at // n, at % n])
-        depths.append(u.ravel()[at] / chances[-1])
-    chosen, chance = np.concatenate(cells), np.concatenate(chances)
-    order = np.argsort(np.concatenate(depths), kind="stable")
-    bill = np.cumsum(state.price_of(chosen[order]))
+        at = _below(seed, rows, n, _chance(c, state.line_price(rows)))
+        cells.append(rows[0] * n + at[state.may_be_reserve(rows).ravel()[at]])
+    chosen = np.concatenate(cells)
+    price = state.price_of(chosen)
+    chance = _chance(c, price)
+    order = np.argsort(uniform_of(seed, chosen // n, chosen % n) / chance, kind="stable")
+    bill = np.cumsum(price[order])
     paid = np.sort(order[: int(np.searchsorted(bill, OVERDRAWN * money, side="right"))])
     return chosen[paid], chance[paid]
 

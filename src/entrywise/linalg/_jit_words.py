@@ -1,0 +1,30 @@
+"""Compiled numbers of cells: which of a block lie below their chances. Words are scrambled as in SplitMix64."""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def below(words, chance, n):
+    """Return the places (row by row, n cells each) whose numbers in 0..1 lie below their chances.
+
+    words : (r,), one a row, scrambled; chance : broadcasts to (r, n). A cell's word is its row's, crossed with its column
+    and scrambled once more; the upper 53 bits are its number.
+    """
+    r, wide, tall = len(words), int(chance.shape[1] > 1), int(chance.shape[0] > 1)
+    found, count = np.empty(r * n, np.int64), 0
+    numbers = np.empty(n)
+    for i in range(r):
+        for j in range(n):
+            z = (words[i] ^ np.uint64(j)) + np.uint64(0x9E3779B97F4A7C15)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            numbers[j] = np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+        for j in range(n):
+            if numbers[j] < chance[i * tall, j * wide]:
+                found[count] = i * n + j
+                count += 1
+    return found[:count].copy()
