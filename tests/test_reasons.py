@@ -76,6 +76,10 @@ def test_a_database_of_before_gains_the_column(study, tmp_path):
     study.tell([(question.id, 1.0)])
     study.store.database.close()
     handle = sqlite3.connect(tmp_path / "lab.db")
+    for index in ("facts_implausible", "pending_out", "pending_failed", "steps_report"):
+        handle.execute(f"DROP INDEX {index}")
+    handle.execute("DROP TABLE tallies")
+    handle.execute("ALTER TABLE facts DROP COLUMN implausible")
     handle.execute("ALTER TABLE facts DROP COLUMN reason")
     handle.execute("UPDATE entrywise_version SET version_num = '0004'")
     handle.execute("PRAGMA user_version = 4")
