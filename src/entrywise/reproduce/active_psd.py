@@ -467,9 +467,9 @@ def _map(kind: str, X: Array) -> Array:
 
 FIGURES: dict[str, Figure] = {
     "1": Figure(figure_1, 35),
-    "2": Figure(figure_2, 12),
-    "A1": Figure(figure_a1, 10),
-    "A2": Figure(figure_a2, 10),
+    "2": Figure(figure_2, 1.7),
+    "A1": Figure(figure_a1, 6),
+    "A2": Figure(figure_a2, 5),
 }
 PICTURES = {
     "1": ["figure1.png"],

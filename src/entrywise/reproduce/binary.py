@@ -341,9 +341,9 @@ def sizes(work: Drawing) -> list[Claim]:
 FIGURES: dict[str, Figure] = {
     "biclusters": Figure(biclusters, 2),
     "noise": Figure(noise, 2),
-    "graphs": Figure(graphs, 2),
-    "sizes": Figure(sizes, 1.5),
-    "comparison": Figure(comparison, 5),
-    "votes": Figure(votes, 8),
+    "graphs": Figure(graphs, 1),
+    "sizes": Figure(sizes, 0.7),
+    "comparison": Figure(comparison, 1.8),
+    "votes": Figure(votes, 2),
 }
 PICTURES = {name: [f"{name}.png"] for name in FIGURES}

@@ -587,12 +587,12 @@ def _compare(curves: dict[str, list[Array]], names: tuple[str, ...], at: int) ->
 
 
 FIGURES: dict[str, Figure] = {
-    "1": Figure(figure1, 20),
-    "2": Figure(figure2, 30),
+    "1": Figure(figure1, 1.5),
+    "2": Figure(figure2, 5),
     "3": Figure(figure3, 180),
     "4": Figure(figure4, 240),
-    "timing": Figure(timing, 4),
-    "coherence": Figure(coherence, 10),
+    "timing": Figure(timing, 0.8),
+    "coherence": Figure(coherence, 1.3),
 }
 PICTURES = {
     "1": ["figure1.png"],

@@ -613,12 +613,12 @@ def figure_sdp(work: Drawing) -> list[Claim]:
 
 
 FIGURES: dict[str, Figure] = {
-    "1": Figure(figure_1, 20),
-    "2": Figure(figure_2, 5),
-    "4": Figure(figure_4, 3),
-    "5": Figure(figure_5, 3),
+    "1": Figure(figure_1, 13),
+    "2": Figure(figure_2, 0.9),
+    "4": Figure(figure_4, 2),
+    "5": Figure(figure_5, 1.3),
     "bounds": Figure(figure_bounds, 0.2),
-    "sdp": Figure(figure_sdp, 1),
+    "sdp": Figure(figure_sdp, 0.4),
 }
 PICTURES = {
     "1": ["figure1.png"],

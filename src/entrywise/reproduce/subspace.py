@@ -495,13 +495,13 @@ def _first_product(d: int, j: int, r: int, seed: int) -> int:
 
 
 FIGURES: dict[str, Figure] = {
-    "excess": Figure(excess, 4),
-    "price": Figure(price, 15),
+    "excess": Figure(excess, 0.4),
+    "price": Figure(price, 1.6),
     "regime": Figure(regime, 0.1),
     "lemma13": Figure(lemma13, 0.5),
     "one-attribute": Figure(one_attribute, 0.5),
-    "single": Figure(single, 4),
-    "air": Figure(air, 12),
-    "digits": Figure(digits, 3),
+    "single": Figure(single, 0.5),
+    "air": Figure(air, 1.5),
+    "digits": Figure(digits, 0.6),
 }
 PICTURES = {name: [f"{name}.png"] for name in FIGURES}
