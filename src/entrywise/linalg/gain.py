@@ -47,15 +47,11 @@ SMALLEST = 1e-300
 EVERY = slice(None)
 SLACK = 0.3  # the level of a pass is at least seven tenths of the one before
 FEW = 32  # cells known of a column, up to which a pass takes one more; of others half of what they have beyond
-SHARE, STEPS = (
-    1 / 64,
-    16,
-)  # a pass is to cost that share of what is left, else it goes down so many steps at most
+SHARE = 1 / 64  # of what is left of the money, that a pass is to cost
+STEPS = 16  # of slack, down which a pass goes at most to find so much
 TRUST = 0.2  # of the cells that rows seem to want, what the first pass is expected to buy; later ones by what they did
-LEAST, DEPTH = (
-    8,
-    3,
-)  # cells of a row that are looked at, and so many times what it is expected to buy
+LEAST = 8  # cells of a row that are looked at
+DEPTH = 3  # and beside these, so many times what the row is expected to buy
 REFUSING = 8  # of the columns, one in so many may refuse cells, and passes still go down
 
 IsOpen = Callable[[Indices], NDArray[np.bool_]]
@@ -327,9 +323,8 @@ class _Passes:
         Row i, which knows t_i cells and promises r_i, buys about t_i (r_i / level - 1) cells down to a level.
         """
         level = top
-        for _ in range(
-            STEPS
-        ):  # rows that promise far more than others are few: they need no pass of their own
+        # rows that promise far more than others are few: they need no pass of their own
+        for _ in range(STEPS):
             level *= 1.0 - self.slack
             bill, cells = self._expected(level)
             if bill > SHARE * self.money or cells > SHARE * self.most:

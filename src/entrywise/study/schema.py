@@ -250,9 +250,8 @@ tallies = Table(
     Column("told_at", Float, nullable=False),  # when the last answer came, 0 before the first
     PrimaryKeyConstraint("study", "slot"),
     sqlite_with_rowid=False,
-    postgresql_with={
-        "fillfactor": 50
-    },  # written again and again: room for the next version of a row
+    # written again and again: room for the next version of a row
+    postgresql_with={"fillfactor": 50},
 )
 
 labels = Table(

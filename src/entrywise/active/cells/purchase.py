@@ -313,14 +313,14 @@ class Purchase:
             return None
         lines, free = grid.ravel(), 1.0 - len(self.taken) / (m * n)
         length = m * n // len(lines)
+        arrivals = length * float(np.sum(1.0 / lines))  # of all cells in a unit of time
+        useful = max(free, FEW)
         until = (
-            AMPLE * money / (m * n * max(free, FEW))
-        )  # every arrival at its price: one a cell and unit of time
+            AMPLE * money / (m * n * useful)
+        )  # an arrival pays its price: one a cell and unit of time
         if most is not None:
-            until = min(
-                until, AMPLE * (most + 1) / (max(free, FEW) * length * float(np.sum(1.0 / lines)))
-            )
-        if until * length * float(np.sum(1.0 / lines)) > FEW * m * n:
+            until = min(until, AMPLE * (most + 1) / (useful * arrivals))
+        if until * arrivals > FEW * m * n:
             return None
         each = self.rng.poisson(until * length / lines)
         line = np.repeat(np.arange(len(lines)), each)
