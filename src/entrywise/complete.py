@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import os
 from collections.abc import Callable
@@ -23,16 +24,23 @@ from entrywise.exceptions import DataError, ParameterError
 from entrywise.frames import is_frame
 from entrywise.intervals import conformal, conformal_of_blocks
 from entrywise.linalg.blocks import BlockEntries, is_blocks
+from entrywise.linalg.line_scales import line_scales
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank, low_rank_of_blocks
 from entrywise.passive.rank_one import rank_one
-from entrywise.results import Features, LowRank
+from entrywise.results import Features, LowRank, Units
 from entrywise.results.features import labels_of
-from entrywise.types import Array, Seed, generator
+from entrywise.results.units import apart
+from entrywise.types import Array, Indices, Seed, generator
 
 MARGIN = 0.98  # rank one must have at most this share of low_rank's held-out error to be chosen
 FEW = 500  # observations below which methods are compared by folds instead of on one tenth
 FOLDS = 5
+UNITS = ("auto", "one", "columns", "rows")
+APART = 5.0  # times that spreads of lines are apart, from which units of their own are tried
+FEW_FOR_UNITS = 50  # observations below which they are not
+FAR_BETTER = 2.0  # times smaller in standard deviations: raw values then count no more
+NO_NEWS = 0.95  # standard deviations: an error above is hardly better than that of each line's mean
 TINY_SIDE = 10  # lines of the shorter side below which yes/no fits are chosen by held-out loss
 CLIPPED = 0.01  # least probability that a Gaussian fit of yes/no answers is taken to mean
 IN_UNITS = ("penalty", "max_error", "weights", "low", "high", "start")  # in the unit of the values
@@ -56,6 +64,7 @@ def complete(
     *,
     likelihood: str = "auto",
     bounds: tuple[float, float] | None = None,
+    units: str = "auto",
     row_features: Any = None,
     col_features: Any = None,
     rng: Seed = 0,
@@ -84,6 +93,11 @@ def complete(
     bounds : (low, high), optional
         The range of an answer; intervals are clipped to it. Without, that of levels is taken from the known entries.
         ``(-inf, inf)`` takes none.
+    units : {"auto", "one", "columns", "rows"}
+        What values are measured in. ``one``: all in the same unit. ``columns``: each column in its own, as ages beside
+        incomes; it is fitted in standard deviations of each column, and entries and intervals are in its unit again.
+        ``auto`` takes what foretells held-out entries better, where the spreads of columns, or of rows, are more than five
+        times apart and no bounds are given. For ``low-rank`` and numbers only.
     row_features, col_features : frame, array, similarity or sparse matrix, optional
         Features of the lines, by label or in order: see :class:`~entrywise.results.Features`. Labels that only the
         features name become lines without entries, completed from their features. For ``low-rank`` only.
@@ -105,7 +119,8 @@ def complete(
         ``report`` has ``method`` and ``reasons``; ``shape``, ``known``, ``share``, ``components``; ``empty_rows`` and
         ``empty_cols`` (lines with nothing known: their entries are the prior's); ``rank``, ``noise``,
         ``held_out_rmse`` beside ``bias_rmse`` (what row and column biases alone would have); ``interval``; ``hints``.
-        Values beyond 1e-100..1e100 are completed in a ``unit`` that the report then names and its numbers are in.
+        Values beyond 1e-100..1e100 are completed in a ``unit`` that the report then names and its numbers are in; where
+        lines are in ``units`` of their own, its numbers are in standard deviations of a line.
 
     Examples
     --------
@@ -143,6 +158,10 @@ def complete(
             )
         seen = seen.scaled(1.0 / unit)
     draws = generator(rng if random_state is None else random_state)
+    own, why = _own_units(seen, units, method, kind, bounds, draws, {**params, **described})
+    if own is not None:
+        seen = own.strip(seen)
+        method = "low-rank" if method == "auto" else method
     if method == "auto":
         params = {**params, **described}
         chosen = likelihood == "auto"
@@ -150,16 +169,72 @@ def complete(
     elif method in LOW_RANK:
         params = {**params, **described}
         found = _named(seen, method, kind, draws, calibrate, progress, params)
-        reasons = ["asked for by name", *LIKELIHOOD_WORDS[kind]]
+        reasons = [*(why or ["asked for by name"]), *LIKELIHOOD_WORDS[kind]]
     else:
         found = _named(seen, method, "gaussian", draws, calibrate, progress, params)
         reasons = ["asked for by name"]
     report = {**summary(seen), **found.report, "reasons": reasons, "hints": hints(seen)}
+    if own is not None:
+        found, report["units"] = replace(found, units=own), own.axis
     if unit != 1.0:
         found, report["unit"] = found.scaled(unit), unit
     if kind == "counts" and range_ is None:
         return replace(found, bounds=(0.0, np.inf), report=report)
     return _in_range(found, range_, bounds is not None, report)
+
+
+def _own_units(
+    seen: Observations,
+    units: str,
+    method: str,
+    kind: str,
+    bounds: tuple[float, float] | None,
+    rng: np.random.Generator,
+    params: dict[str, Any],
+) -> tuple[Units | None, list[str]]:
+    """Return the units of columns, or of rows, where these have their own, and why."""
+    if units not in UNITS:
+        raise ParameterError(f"units must be one of {', '.join(UNITS)}, got {units!r}")
+    able = method in ("auto", *LOW_RANK) and kind == "gaussian"
+    if units in ("rows", "columns"):
+        if not able or bounds is not None:
+            raise ParameterError(
+                f"units={units!r} is for numbers completed by low-rank, without bounds; leave it out, or the other"
+            )
+        return Units.of(seen, units == "rows"), [f"{units} are in units of their own"]
+    if units == "one" or not able or bounds is not None or len(seen) < FEW_FOR_UNITS:
+        return None, []
+    sizes = [apart(seen, by_rows) for by_rows in (False, True)]
+    if max(sizes) < APART:
+        return None, []
+    # a row that meets a column of large numbers is spread, too: which side it is, both together say
+    off = np.abs(seen.values - np.median(seen.values))
+    of_rows, of_cols = (
+        np.ptp(np.log(x)) for x in line_scales(seen.rows, seen.cols, off, seen.shape)
+    )
+    own = Units.of(seen, bool(of_rows > of_cols))
+
+    def in_units(kept: Observations) -> LowRank:
+        return replace(low_rank(own.strip(kept), **params), units=own)
+
+    fits: tuple[Callable[..., LowRank], ...] = (lambda kept: low_rank(kept, **params), in_units)
+    if method == "auto" and not params and min(seen.shape) > 1:
+        fits = (*fits, _without_words(rank_one))
+    found = _held_out_errors(seen, fits, copy.deepcopy(rng))
+    if found is None:
+        return None, []
+    errors, at = found
+    raw = np.sqrt(np.mean(errors**2, axis=1))
+    told = np.sqrt(np.mean((errors / own.at(seen.rows[at], seen.cols[at])[1]) ** 2, axis=1))
+    better = told[1] <= MARGIN * np.delete(told, 1).min()
+    sound = raw[1] <= raw[0] and told[1] < NO_NEWS  # also as the values are, and better than a mean
+    if not better or not (sound or told[0] > FAR_BETTER * told[1]):
+        return None, []
+    words = (
+        f"{own.axis} are in units of their own (spreads {sizes[own.by_rows]:.0f} times apart): held-out error {told[1]:.3g} "
+        f"standard deviations, {told[0]:.3g} in one unit"
+    )
+    return own, [words]
 
 
 def _refuse_for_blocks(
@@ -445,11 +520,20 @@ def compare(
 
     Only entries that every method completes are counted; None when fewer than five, or half, are.
     """
+    found = _held_out_errors(seen, fits, rng)
+    return None if found is None else np.asarray(np.sqrt(np.mean(found[0] ** 2, axis=1)))
+
+
+def _held_out_errors(
+    seen: Observations, fits: tuple[Callable[..., LowRank], ...], rng: np.random.Generator
+) -> tuple[Array, Indices] | None:
+    """Return the errors of each method, shape (fits, t), and the t held-out observations; as :func:`compare`."""
     few = len(seen) < FEW
     order = rng.permutation(len(seen))
     size = len(seen) // (FOLDS if few else 10)
     starts = [f * size for f in range(FOLDS if few else 1)]
-    squares: list[Array] = []
+    errors: list[Array] = []
+    parts: list[Indices] = []
     for start in starts:
         last = few and start == starts[-1]
         held = np.zeros(len(seen), bool)
@@ -459,12 +543,13 @@ def compare(
             guesses = np.stack([fit(kept).entries(test.rows, test.cols) for fit in fits])
         except DataError:
             return None
-        squares.append((guesses - test.values) ** 2)
-    found = np.concatenate(squares, axis=1)
+        errors.append(guesses - test.values)
+        parts.append(np.flatnonzero(held))
+    found = np.concatenate(errors, axis=1)
     usable = np.all(np.isfinite(found), axis=0)
     if usable.sum() < max(5, 0.5 * found.shape[1]):
         return None
-    return np.asarray(np.sqrt(found[:, usable].mean(axis=1)))
+    return found[:, usable], np.concatenate(parts)[usable]
 
 
 def _without_words(fit: Callable[..., LowRank]) -> Callable[[Observations], LowRank]:

@@ -265,7 +265,8 @@ def _of_numbers(seen: Observations, says: list[str], fill: str, missing: tuple[s
         why = "one number a row and one a column say everything, each with its interval"
         return Advice("products", tuple(says), "rank_one", why, fill, missing)
     says.append(found.report["reasons"][0])
-    says += _purchase(seen)
+    if found.units is None:  # the purchase by gain weighs all cells alike
+        says += _purchase(seen)
     kind: Kind = "sparse" if seen.share < SPARSE else "table"
     why = "rank and noise are found in the data, every cell gets an interval"
     return Advice(kind, tuple(says), "complete", why, fill, missing)

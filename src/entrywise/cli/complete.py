@@ -83,6 +83,12 @@ def complete(
     likelihood: Annotated[
         str, typer.Option(help="What answers are: auto, gaussian, binary, ordinal or counts.")
     ] = "auto",
+    units: Annotated[
+        str,
+        typer.Option(
+            help="auto, one, columns or rows: whether each column (or row) has a unit of its own."
+        ),
+    ] = "auto",
     row: Annotated[str | None, typer.Option(help="Column of FILE that names the row.")] = None,
     col: Annotated[str | None, typer.Option(help="Column of FILE that names the column.")] = None,
     value: Annotated[str | None, typer.Option(help="Column of FILE that holds the value.")] = None,
@@ -121,7 +127,7 @@ def complete(
     if top is not None and top < 1:
         raise ParameterError(f"--top must be 1 or more, got {top}")
     params: dict[str, Any] = {} if rank is None else {"rank": rank}
-    params |= {"likelihood": likelihood, "bounds": bounds_of(bounds), "rng": seed}
+    params |= {"likelihood": likelihood, "bounds": bounds_of(bounds), "units": units, "rng": seed}
     if Path(file).is_dir():
         refuse_for_folders(
             {
@@ -378,7 +384,8 @@ def _tell(found: LowRank) -> None:
     }
     parts = [f"{words} {r[key]:.4g}" for key, words in sizes.items() if r.get(key) is not None]
     if parts:
-        say("  " + ", ".join(parts))
+        of = "" if found.units is None else f", in standard deviations of {found.units.axis}"
+        say("  " + ", ".join(parts) + of)
     if r.get("interval"):
         say(f"  intervals: {r['interval']}")
     if r.get("cold_interval"):

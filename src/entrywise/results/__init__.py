@@ -13,6 +13,7 @@ from entrywise.results.posterior import Lines, Posterior
 from entrywise.results.psd_factor import PSDFactor
 from entrywise.results.result import Certificate, Interval, Result
 from entrywise.results.subspace import Subspace
+from entrywise.results.units import Units
 
 __all__ = [
     "Calibration",
@@ -28,5 +29,6 @@ __all__ = [
     "Posterior",
     "Result",
     "Subspace",
+    "Units",
     "lookup",
 ]

@@ -22,6 +22,7 @@ from entrywise.results.levels import (
 from entrywise.results.matrix import Matrix, lookup
 from entrywise.results.posterior import Lines, Posterior, solve_lines
 from entrywise.results.result import Interval, refuse_level
+from entrywise.results.units import Units
 from entrywise.types import Array, Indices
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ class LowRank(Matrix):
         values and no cuts the factors give a logit, :meth:`latent`, and the entries are expected answers.
     logarithm : bool
         Whether the factors give the logarithm of one plus the answer, as for counts; the entries are answers.
+    units : Units, optional
+        Where columns, or rows, are in units of their own: the factors, ``posterior`` and the noise are in standard
+        deviations of a line, entries and intervals in its unit.
     row_features, col_features : Features, optional
         How features of lines were encoded; ``posterior`` has their weights.
     row_labels, col_labels : tuple of str, optional
@@ -84,6 +88,7 @@ class LowRank(Matrix):
     bounds: tuple[float, float] | None = None
     answers: Levels | None = None
     logarithm: bool = False
+    units: Units | None = None
     row_features: Features | None = None
     col_features: Features | None = None
     row_labels: tuple[str, ...] | None = None
@@ -136,6 +141,9 @@ class LowRank(Matrix):
         found = self.latent(rows, cols)
         if self.logarithm:
             return np.asarray(np.maximum(np.expm1(found), 0.0))
+        if self.units is not None:
+            center, scale = self.units.at(*self._where(rows, cols))
+            return np.asarray(center + scale * found)
         if self.answers is None or not self.answers.is_binary:
             return found
         low, high = self.answers.values
@@ -143,7 +151,9 @@ class LowRank(Matrix):
         return np.asarray(low + (high - low) * yes)
 
     def latent(self, rows: ArrayLike, cols: ArrayLike) -> Array:
-        """Return what the factors say at (rows, cols): the entries, the logit of yes/no answers, or log1p of counts."""
+        """Return what the factors say at (rows, cols): the entries, as they are or in standard deviations of their line;
+        the logit of yes/no answers; log1p of counts.
+        """
         i, j = self._where(rows, cols)
         found = np.einsum("...k,...k->...", self.left[i], self.right[j]) + self.offset
         if self.row_offset is not None:
@@ -162,6 +172,8 @@ class LowRank(Matrix):
         found = self._latent_variance(i, j)
         if self.logarithm:
             return np.asarray((1.0 + self.entries(i, j)) ** 2 * found)
+        if self.units is not None:
+            return np.asarray(self.units.at(i, j)[1] ** 2 * found)
         if self.answers is None or not self.answers.is_binary:
             return found
         low, high = self.answers.values
@@ -279,6 +291,9 @@ class LowRank(Matrix):
         ends = (middle - reach, middle + reach)
         if self.logarithm:
             ends = (np.expm1(ends[0]), np.expm1(ends[1]))
+        if self.units is not None:
+            center, scale = self.units.at(*self._where(rows, cols))
+            ends = (center + scale * ends[0], center + scale * ends[1])
         low, high = self.bounds or (-np.inf, np.inf)
         return Interval(*(np.clip(end, low, high) for end in ends))
 
@@ -324,6 +339,8 @@ class LowRank(Matrix):
         if self.answers is not None and self.answers.is_binary:
             return self._binary_deviation(i, j, of)
         found = self.latent_deviation(i, j, of, noise)
+        if self.units is not None:
+            return np.asarray(self.units.at(i, j)[1] * found)
         return np.asarray((1.0 + self.entries(i, j)) * found) if self.logarithm else found
 
     def latent_deviation(
@@ -333,10 +350,12 @@ class LowRank(Matrix):
         of: Of = "answer",
         noise: ArrayLike | None = None,
     ) -> Array:
-        """Return :meth:`deviation` on the scale of :meth:`latent`: for counts that of log1p of them."""
+        """Return :meth:`deviation` on the scale of :meth:`latent`; the noise is given in the unit of the entries."""
         i, j = self._where(rows, cols)
         if noise is not None and self.logarithm:
             noise = np.asarray(noise, np.float64) / (1.0 + self.entries(i, j))
+        if noise is not None and self.units is not None:
+            noise = np.asarray(noise, np.float64) / self.units.at(i, j)[1]
         factor: Array = np.ones(i.shape)
         if self.calibration is not None:
             counts = None if self.row_counts is None else self.row_counts[i]
@@ -382,6 +401,7 @@ class LowRank(Matrix):
             col_counts=self.row_counts,
             posterior=None if self.posterior is None else self.posterior.transposed(),
             calibration=None if self.calibration is None else self.calibration.transposed(),
+            units=None if self.units is None else self.units.transposed(),
             row_features=self.col_features,
             col_features=self.row_features,
             row_labels=self.col_labels,
@@ -398,6 +418,8 @@ class LowRank(Matrix):
             answers = answers.scaled(unit)
         if self.is_binary:  # a logit has no unit
             return replace(self, bounds=bounds, answers=answers)
+        if self.units is not None:
+            return replace(self, bounds=bounds, answers=answers, units=self.units.scaled(unit))
         posterior, calibration = self.posterior, self.calibration
         if posterior is not None:
             posterior = posterior.scaled(unit)
@@ -436,6 +458,10 @@ class LowRank(Matrix):
         """
         if axis not in ("rows", "columns"):
             raise ParameterError(f"axis of fold_in must be 'rows' or 'columns', got {axis!r}")
+        if self.units is not None and self.units.axis == axis:
+            raise ParameterError(
+                f"{axis} of this fit are in units of their own, which new ones would bring; complete all of them anew"
+            )
         n = self.shape[1] if axis == "rows" else self.shape[0]
         shape = f"(new rows, {n})" if axis == "rows" else f"({n}, new columns)"
         if axis == "rows":
@@ -472,21 +498,26 @@ class LowRank(Matrix):
                 eta, spread = trial.latent(i, j), trial._latent_variance(i, j)
             values, variance = pseudo_answers(eta, spread, yes)
         else:
-            values, variance = self._latent_answers(values, new, order)
+            values, variance = self._latent_answers(values, j, new, order)
         mean, cov = self._solve_rows(pointer, j, values, variance, known)
         if not self.posterior.is_point:
             rows = replace(rows, cov=cov)
         return self._with_rows(mean, rows, pointer, new.row_labels)
 
     def _latent_answers(
-        self, values: Array, new: Observations, order: Indices
+        self, values: Array, cols: Indices, new: Observations, order: Indices
     ) -> tuple[Array, Array]:
-        """Return answers on the scale of the factors, and their variances about them."""
+        """Return answers of new rows on the scale of the factors, and their variances about them."""
+        found, slope = values, np.ones(len(values))
+        if self.logarithm:
+            found, slope = log_counts(values), 1.0 + values
+        elif self.units is not None:
+            center, slope = self.units.at(cols, cols)  # of columns: rows have none of their own
+            found = (values - center) / slope
         noise = np.full(len(values), self.noise_variance)
         if new.noise is not None:
-            noise = new.noise_array()[order] ** 2
-            noise = noise / (1.0 + values) ** 2 if self.logarithm else noise
-        return log_counts(values) if self.logarithm else values, noise + self.lack_variance
+            noise = new.noise_array()[order] ** 2 / slope**2
+        return found, noise + self.lack_variance
 
     def _yes(self, values: Array) -> Array:
         """Return 1 for the higher of two answers and 0 for the lower; refuse any other."""
@@ -549,7 +580,7 @@ class LowRank(Matrix):
 
     def __matmul__(self, x: ArrayLike) -> Array:
         X = np.asarray(x, dtype=np.float64)
-        if self.is_binary or self.logarithm:
+        if self.is_binary or self.logarithm or self.units is not None:
             m, n = self.shape
             step = max(1, DENSE_BLOCK // n)
             cut = (np.arange(s, min(s + step, m)) for s in range(0, m, step))
