@@ -129,13 +129,12 @@ def _over_budgets(c: Contest, quick: bool) -> Tried:
     """Return the methods of figure 1, each with the settings of which the best is drawn."""
     A = c.matrix(0)
     grid = column_grid(c, A, 4 if quick else 8, 4)
-    few = grid[:: 2 if quick else 3]  # for what is slow
     halves = sorted({max(4, d // 2) for d in grid})
     return {
         "noisy_cur": ("noisy_cur", [None]),
         "literal_noisy_cur": ("literal_noisy_cur", list(grid)),
         "CUR+": ("CUR+", cur_plus_settings(c, A, halves)),
-        "NNs": ("NNs", [(d, 0.5, True) for d in few]),
+        "NNs": ("NNs", [(d, 0.5, True) for d in grid]),
         "NNa": ("NNa", [(1.0, None, True)]),
         "NNa, not centred": ("NNa", [(1.0, None, False)]),
     }
@@ -292,14 +291,14 @@ def _panel(number: str, c: Contest, work: Drawing, runs: int) -> Panel:
 def _over_columns(
     c: Contest, A: Array, grid: list[int], large: bool, penalty: float | None
 ) -> Tried:
-    """Return the methods of a panel, each with its settings; fewer where a matrix is large and the method slow."""
+    """Return the methods of a panel, each with its settings; for our own curve fewer where the matrix is large."""
     few = grid[:: 3 if large else 2]
     halves = sorted({max(2, d // 2) for d in grid[:: 2 if large else 1]})
     tried: Tried = {
         "noisy_cur": ("noisy_cur", few if large else list(grid)),
         "literal_noisy_cur": ("literal_noisy_cur", list(grid)),
         "CUR+": ("CUR+", cur_plus_settings(c, A, halves)),
-        "NNs": ("NNs", [(d, 0.5, True) for d in few]),
+        "NNs": ("NNs", [(d, 0.5, True) for d in grid]),
         "NNa": ("NNa", [(1.0, penalty, True)]),
         "Chen": ("Chen", [(0.5, penalty, True)]),
     }
