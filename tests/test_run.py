@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import entrywise as ew
-from entrywise.active import adaptive_nystrom
+from entrywise.active import adaptive_nystrom, uniform_pairs
 from entrywise.exceptions import (
     AnswerError,
     EntrywiseError,
@@ -19,9 +19,10 @@ from entrywise.exceptions import (
 )
 from entrywise.gallery import random_psd
 from entrywise.oracles import FunctionOracle, MatrixOracle
-from entrywise.queries import Batch, Checkpoint, plan
+from entrywise.queries import Batch, Checkpoint, Prices, plan
 from entrywise.results import LowRank
 from entrywise.run import Memory, Run
+from entrywise.run.sheet import Sheet
 
 A = random_psd(8, 3, seed=4)
 KINDS = (
@@ -335,6 +336,43 @@ def test_columns_are_a_batch_like_any_other():
     assert len(columns) == 6
     assert columns.same_as(Batch.entries(columns.rows, columns.cols))
     assert columns[[1, 3]].same_as(Batch.entries([1, 0], [4, 2]))
+    assert columns[-2:].same_as(Batch.entries([1, 2], [2, 2]))
+    assert columns[[1, 3, 5]][[2, 0]].same_as(Batch.entries([2, 1], [2, 4]))
+    assert columns[np.arange(6) > 4].same_as(Batch.entries([2], [2]))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_answers_told_at_once_or_in_any_pieces_cost_the_same(data):
+    """Entries, columns as units and prices of their own: what is told whole takes a shorter way."""
+    size = data.draw(st.integers(1, 12))
+    units = data.draw(st.none() | st.lists(st.integers(-1, 3), min_size=size, max_size=size))
+    price = np.array(data.draw(st.lists(st.integers(1, 9), min_size=size, max_size=size)), float)
+    batch = Batch(np.arange(size), np.zeros(size), unit=units)
+    known = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
+    known &= not known.all()
+    bill = Prices(price[:, None]).charges(batch, known)
+
+    def sheet():
+        made = Sheet(uniform_pairs(5, budget=10))
+        made.add(batch, np.where(known, 7.0, np.nan), known, bill)
+        return made
+
+    whole = sheet()
+    cost = whole.fill(whole.open, np.arange(len(whole.open), dtype=float))
+    assert cost == bill.sum()
+    pieces, answers = sheet(), np.full(size, np.nan)
+    answers[pieces.open] = np.arange(len(pieces.open))
+    paid = 0.0
+    order = data.draw(st.permutations(pieces.open.tolist()))
+    while order:
+        some = data.draw(st.integers(1, len(order)))
+        at, order = np.array(order[:some]), order[some:]
+        paid += pieces.fill(at, answers[at])
+    assert paid == cost
+    np.testing.assert_array_equal(pieces.answers, whole.answers)
+    assert not pieces.wanted.any()
+    assert not whole.wanted.any()
 
 
 def test_what_a_run_remembers_of_columns_is_what_the_log_holds():

@@ -119,7 +119,8 @@ def best_pair(
     refused, and to fit again. Where all good pairs have tiny losses the first way hears nothing but zeros; so, if a good
     pair would fail less than five times in all of its answers, 45 % of the budget goes into rounds on items, after
     each of which the worse half is dropped. The best pairs of the items left, and a quarter of random strangers,
-    then go through sequential halving, where the picture counts as many answers as its variance is worth. The
+    then go through sequential halving, where the picture counts as many answers as its variance is worth, and is fitted
+    again after each round where pairs say little by themselves. The
     strangers are the automatic choice between low rank and plain halving: if the picture misleads, a stranger wins.
 
     References
@@ -233,6 +234,8 @@ class _Search:
                 now = state.tally.look(*finalists)
                 self.final = np.array([*finalists, now[0] - so_far[0], now[1] - so_far[1]])
             self.rows, self.cols = rows, cols
+            if len(self.items) < state.n:  # pairs say little each, and more through their items
+                self.F = state.fit()
             self.guess = self._guess(rows, cols)
             self.rounds -= 1
 

@@ -187,3 +187,42 @@ class Columns(Batch):
 
     def __len__(self) -> int:
         return self.height * len(self.which)
+
+    def __getitem__(self, positions: Any) -> Batch:
+        """Return the entries at some positions only; they remember the columns that they are of."""
+        at = np.asarray(positions)
+        if at.dtype.kind not in "iu" or at.ndim != 1 or at.min(initial=0) < 0:
+            at = np.arange(len(self))[positions]
+        return PartOfColumns(self, at)
+
+
+class PartOfColumns(Batch):
+    """Some entries of whole columns: an oracle that makes columns at once drops those that nobody asked for.
+
+    Parameters
+    ----------
+    whole : Columns
+    at : ndarray of int64 of shape (b,)
+        Positions in ``whole``. ``rows`` and ``cols`` are made when somebody looks, and not kept.
+    """
+
+    whole: Columns
+    at: Indices
+
+    def __init__(self, whole: Columns, at: Indices) -> None:
+        object.__setattr__(self, "whole", whole)
+        object.__setattr__(self, "at", at)
+        object.__setattr__(self, "report", whole.report)
+
+    @property
+    def rows(self) -> Indices:
+        """Row of each position."""
+        return np.asarray(self.at % self.whole.height)
+
+    @property
+    def cols(self) -> Indices:
+        """Column of each position."""
+        return np.asarray(self.whole.which[self.at // self.whole.height])
+
+    def __len__(self) -> int:
+        return len(self.at)

@@ -90,6 +90,9 @@ class Prices:
 
         A unit is charged at its first position that is not `free`, and not at all when there is none.
         """
+        flat = self.modes.get(batch.mode)
+        if batch.unit is None and isinstance(flat, float):  # no need to look where positions are
+            return np.full(len(batch), flat) if free is None else np.where(free, 0.0, flat)
         price = self.of(batch.mode, batch.rows, batch.cols)
         if batch.unit is None:
             return price if free is None else np.where(free, 0.0, price)

@@ -207,11 +207,11 @@ class Run:
 
         Where a streaming plan uses several instruments, those of one: that of the first.
         """
-        at = self.open
         if self._sheet is None:
-            return at
+            return self.open
         if rows is None and cols is None:
             return self._sheet.next
+        at = self.open
         wanted = self._sheet.batch[at]
         filter_ = Situation(rows=_lines(rows), cols=_lines(cols))
         return self._sheet.alike(at[filter_.allows(wanted.rows, wanted.cols)])
@@ -292,16 +292,15 @@ class Run:
             self._remember(batch, answers)
         answers.flags.writeable = False
         self._log.append(Entry(batch, answers))
-        self._advance(answers.copy())
+        self._advance(answers)
 
     def _advance(self, answers: Array | None) -> None:
         """Run the plan to its next batch, or to its end."""
         assert self._generator is not None
         try:
             while True:
-                if answers is not None:
-                    answers.flags.writeable = False
-                wanted = self._generator.send(answers)  # type: ignore[arg-type]
+                told = None if answers is None else answers.view()  # what is logged stays as it is
+                wanted = self._generator.send(told)  # type: ignore[arg-type]
                 answers = None
                 if isinstance(wanted, Checkpoint):
                     self.checkpoint, self.checkpoint_at = wanted, len(self._log)
@@ -329,8 +328,9 @@ class Run:
         bill = self.prices.charges(batch, known | out)
         self.ledger.hold(float(bill.sum()))
         if known.all():
+            answers.flags.writeable = False
             self._log.append(Entry(batch, answers))
-            return answers.copy()
+            return answers
         self._sheet = Sheet(self.plan)
         self._sheet.add(batch, answers, known, bill)
         return None

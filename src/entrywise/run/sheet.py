@@ -30,7 +30,7 @@ class Sheet:
         self.answers: Array = np.zeros(0)
         self.bill: Array = np.zeros(0)
         self.wanted: NDArray[np.bool_] = np.zeros(0, bool)
-        self._due: Array = np.zeros(0)  # what is still to be charged
+        self._charged: NDArray[np.bool_] = np.zeros(0, bool)
         self._modes: NDArray[np.str_] | None = None  # None when all questions have the batch's own
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class Sheet:
         """Put questions behind those that are there; `known` ones have their answer already."""
         if not len(self):
             self.batch, self.answers, self.wanted = batch, answers, ~known
-            self.bill, self._due = bill, bill.copy()
+            self.bill, self._charged = bill, np.zeros(len(bill), bool)
             return
         if self._modes is not None or batch.mode != self.batch.mode:
             self._modes = np.concatenate([self.modes, np.full(len(batch), batch.mode)])
@@ -79,7 +79,7 @@ class Sheet:
         self.answers = np.concatenate([self.answers, answers])
         self.wanted = np.concatenate([self.wanted, ~known])
         self.bill = np.concatenate([self.bill, bill])
-        self._due = np.concatenate([self._due, bill])
+        self._charged = np.concatenate([self._charged, np.zeros(len(bill), bool)])
 
     def new(self, answers: Answers, positions: ArrayLike | None) -> tuple[Indices, Array]:
         """Return positions and values of answers that are new, or refuse them all.
@@ -99,14 +99,20 @@ class Sheet:
     def fill(self, at: Indices, values: Array) -> float:
         """Write answers down and return what they cost; a unit told in part is charged whole, once."""
         self.answers[at] = values
+        if len(at) == np.count_nonzero(self.wanted):  # all that was open: what is left of the bill
+            self.wanted[:] = False
+            return self._charge(slice(None))
         self.wanted[at] = False
-        paid = at
-        if self.batch.unit is not None:
-            units = self.batch.unit[at]
-            mates = np.isin(self.batch.unit, units[units >= 0])
-            paid = np.union1d(at, np.flatnonzero(mates))
-        cost = float(self._due[paid].sum())
-        self._due[paid] = 0.0
+        if self.batch.unit is None:
+            return self._charge(at)
+        units = self.batch.unit[at]
+        mates = np.isin(self.batch.unit, units[units >= 0])
+        return self._charge(np.union1d(at, np.flatnonzero(mates)))
+
+    def _charge(self, positions: Indices | slice) -> float:
+        """Return what these positions cost, those charged before nothing."""
+        cost = float(np.sum(self.bill[positions], where=~self._charged[positions]))
+        self._charged[positions] = True
         return cost
 
     def _checked(self, answers: Any, at: Indices) -> tuple[Array, NDArray[np.bool_]]:
@@ -189,7 +195,7 @@ def joined(first: Batch, then: Batch) -> Batch:
 def _numbers(answers: Any) -> tuple[Array, NDArray[np.bool_]]:
     """Return answers as numbers, NaN for None, and where None stood."""
     if isinstance(answers, np.ndarray) and answers.dtype.kind in "fiub":
-        values = np.array(answers, dtype=np.float64)
+        values = np.asarray(answers, dtype=np.float64)
         return values, np.zeros(values.shape, dtype=bool)
     try:
         items = list(answers)
