@@ -49,7 +49,7 @@ EXAMPLE = "two_cost"  # of the gallery: the method on a small problem
 TUNING = (
     "Each rival is shown at the best of its settings, chosen with the truth on the seeds shown: the number of columns (8 to 12 "
     "values) for the literal algorithm, which also has its penalty by leave-one-out; columns and rows (three numbers of rows "
-    "with each) for CUR+; the number of columns for NNs; the penalty of NNa and Chen on held-out entries, or, on the large "
+    "with each) for CUR+; the same numbers of columns for NNs; the penalty of NNa and Chen on held-out entries, or, on the large "
     "matrices, as the best of three on seed 0. noisy_cur (automatic) is told nothing but prices, noises and budget."
 )
 Tried = dict[str, tuple[str, list[Any]]]  # name: method of the contest, and its settings
@@ -588,8 +588,8 @@ def _compare(curves: dict[str, list[Array]], names: tuple[str, ...], at: int) ->
 FIGURES: dict[str, Figure] = {
     "1": Figure(figure1, 1.5),
     "2": Figure(figure2, 5),
-    "3": Figure(figure3, 180),
-    "4": Figure(figure4, 240),
+    "3": Figure(figure3, 14),
+    "4": Figure(figure4, 56),
     "timing": Figure(timing, 0.8),
     "coherence": Figure(coherence, 1.3),
 }
