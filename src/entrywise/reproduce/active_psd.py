@@ -466,7 +466,7 @@ def _map(kind: str, X: Array) -> Array:
 
 
 FIGURES: dict[str, Figure] = {
-    "1": Figure(figure_1, 35),
+    "1": Figure(figure_1, 25),
     "2": Figure(figure_2, 1.7),
     "A1": Figure(figure_a1, 6),
     "A2": Figure(figure_a2, 5),

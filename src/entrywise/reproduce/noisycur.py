@@ -49,7 +49,7 @@ EXAMPLE = "two_cost"  # of the gallery: the method on a small problem
 TUNING = (
     "Each rival is shown at the best of its settings, chosen with the truth on the seeds shown: the number of columns (8 to 12 "
     "values) for the literal algorithm, which also has its penalty by leave-one-out; columns and rows (three numbers of rows "
-    "with each) for CUR+; the number of columns for NNs; the penalty of NNa and Chen on held-out entries, or, on the large "
+    "with each) for CUR+; the same numbers of columns for NNs; the penalty of NNa and Chen on held-out entries, or, on the large "
     "matrices, as the best of three on seed 0. noisy_cur (automatic) is told nothing but prices, noises and budget."
 )
 Tried = dict[str, tuple[str, list[Any]]]  # name: method of the contest, and its settings
@@ -129,13 +129,12 @@ def _over_budgets(c: Contest, quick: bool) -> Tried:
     """Return the methods of figure 1, each with the settings of which the best is drawn."""
     A = c.matrix(0)
     grid = column_grid(c, A, 4 if quick else 8, 4)
-    few = grid[:: 2 if quick else 3]  # for what is slow
     halves = sorted({max(4, d // 2) for d in grid})
     return {
         "noisy_cur": ("noisy_cur", [None]),
         "literal_noisy_cur": ("literal_noisy_cur", list(grid)),
         "CUR+": ("CUR+", cur_plus_settings(c, A, halves)),
-        "NNs": ("NNs", [(d, 0.5, True) for d in few]),
+        "NNs": ("NNs", [(d, 0.5, True) for d in grid]),
         "NNa": ("NNa", [(1.0, None, True)]),
         "NNa, not centred": ("NNa", [(1.0, None, False)]),
     }
@@ -292,14 +291,14 @@ def _panel(number: str, c: Contest, work: Drawing, runs: int) -> Panel:
 def _over_columns(
     c: Contest, A: Array, grid: list[int], large: bool, penalty: float | None
 ) -> Tried:
-    """Return the methods of a panel, each with its settings; fewer where a matrix is large and the method slow."""
+    """Return the methods of a panel, each with its settings; for our own curve fewer where the matrix is large."""
     few = grid[:: 3 if large else 2]
     halves = sorted({max(2, d // 2) for d in grid[:: 2 if large else 1]})
     tried: Tried = {
         "noisy_cur": ("noisy_cur", few if large else list(grid)),
         "literal_noisy_cur": ("literal_noisy_cur", list(grid)),
         "CUR+": ("CUR+", cur_plus_settings(c, A, halves)),
-        "NNs": ("NNs", [(d, 0.5, True) for d in few]),
+        "NNs": ("NNs", [(d, 0.5, True) for d in grid]),
         "NNa": ("NNa", [(1.0, penalty, True)]),
         "Chen": ("Chen", [(0.5, penalty, True)]),
     }
@@ -589,8 +588,8 @@ def _compare(curves: dict[str, list[Array]], names: tuple[str, ...], at: int) ->
 FIGURES: dict[str, Figure] = {
     "1": Figure(figure1, 1.5),
     "2": Figure(figure2, 5),
-    "3": Figure(figure3, 180),
-    "4": Figure(figure4, 240),
+    "3": Figure(figure3, 14),
+    "4": Figure(figure4, 56),
     "timing": Figure(timing, 0.8),
     "coherence": Figure(coherence, 1.3),
 }

@@ -614,7 +614,7 @@ def figure_sdp(work: Drawing) -> list[Claim]:
 
 FIGURES: dict[str, Figure] = {
     "1": Figure(figure_1, 13),
-    "2": Figure(figure_2, 0.9),
+    "2": Figure(figure_2, 3),
     "4": Figure(figure_4, 2),
     "5": Figure(figure_5, 1.3),
     "bounds": Figure(figure_bounds, 0.2),
