@@ -13,6 +13,7 @@ MOST_LEVELS = 11  # different values up to which they may be levels: a scale fro
 MOST_ASKED = 50  # different values that are levels when one says so
 EACH_SEEN = 10  # known entries for each level at least, else few values are chance
 OVERSPREAD = 0.75  # standard deviation over mean from which whole numbers are counts: an even spread from 0 on has .58
+SOME = 1000  # values that show at once that they are just numbers
 RAREST = 10.0  # a level is used when it has at least one tenth of an even share of the answers
 
 Range = tuple[float, float]
@@ -24,6 +25,8 @@ def levels_of(values: Array) -> Array | None:
     Two values are levels however rare one is. Of more, the rarest must have a tenth of an even share: counts and
     rounded measurements tail off, levels of a scale do not.
     """
+    if len(np.unique(values[:SOME])) > MOST_LEVELS:
+        return None
     return levels_among(*np.unique(values, return_counts=True))
 
 

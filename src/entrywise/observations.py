@@ -273,6 +273,13 @@ class Observations:
         )
 
     @cached_property
+    def has_repeats(self) -> bool:
+        """Whether an entry is listed more than once."""
+        cell = self.rows * self.shape[1] + self.cols
+        cell.sort()
+        return bool(np.any(cell[1:] == cell[:-1]))
+
+    @cached_property
     def is_positive(self) -> bool:
         """Whether every value is above zero."""
         return bool(np.all(self.values > 0))

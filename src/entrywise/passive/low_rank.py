@@ -386,6 +386,8 @@ def _prepare_binary(seen: Observations, values: Array) -> tuple[BinaryBayes, flo
 
 def _with_noise_of_repeats(seen: Observations) -> Observations:
     """Return the observations with the noise that entries listed more than once show, where these are enough."""
+    if not seen.has_repeats:
+        return seen
     _, cell, count = np.unique(
         seen.rows * seen.shape[1] + seen.cols, return_inverse=True, return_counts=True
     )
