@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -589,3 +591,40 @@ def test_threads_change_no_bit_of_grouping_residuals_and_spectrum(monkeypatch):
     X, Y = rng.standard_normal((n, 5)), rng.standard_normal((m, 5))
     np.testing.assert_array_equal(forth(X), matrix @ X)
     np.testing.assert_array_equal(back(Y), matrix.T @ Y)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e3, 1e9])
+def test_tall_columns_are_made_orthonormal_as_by_a_qr_factorisation(spread):
+    rng = np.random.default_rng(0)
+    for k in (2, 3, 8):
+        X = rng.standard_normal((variational.TALL * k + 7, k))
+        X = X * np.geomspace(1e5, 1e5 / spread, k) @ rng.standard_normal((k, k))
+        Q, R = variational._orthonormal(X), np.linalg.qr(X)[0]
+        np.testing.assert_allclose(Q.T @ Q, np.eye(k), atol=1e-13)
+        np.testing.assert_allclose(Q @ (Q.T @ R), R, atol=1e-12)  # the same span
+    X[:, 1] = X[:, 0]
+    for odd in (X, np.zeros((20_000, 2))):
+        Q = variational._orthonormal(odd)
+        np.testing.assert_allclose(Q.T @ Q, np.eye(len(Q.T)), atol=1e-13)
+
+
+def test_many_entries_are_judged_by_some_of_their_rows(monkeypatch):
+    seen = problem(300, 40, 2, 0.4, 0.3, 0)[2]
+    whole = complete(seen).report["bias_rmse"]
+    monkeypatch.setattr(import_module("entrywise.complete"), "YARDSTICK", len(seen) // 3)
+    part = complete(seen).report["bias_rmse"]
+    assert part != whole
+    assert abs(part / whole - 1.0) < 0.15
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_components_of_many_entries_are_those_of_few(seed):
+    rng = np.random.default_rng(seed)
+    m, n, t = rng.integers(1, 30, 3)
+    seen = Observations(rng.integers(m, size=t), rng.integers(n, size=t), np.ones(t), (m, n))
+    module = import_module("entrywise.complete")
+    with mock.patch.object(module, "YARDSTICK", 0):
+        found = module._parts(seen)
+    for mine, theirs in zip(found, seen.components[1:], strict=True):
+        np.testing.assert_array_equal(mine, theirs)

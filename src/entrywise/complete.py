@@ -36,6 +36,7 @@ from entrywise.types import Array, Indices, Seed, generator
 MARGIN = 0.98  # rank one must have at most this share of low_rank's held-out error to be chosen
 FEW = 500  # observations below which methods are compared by folds instead of on one tenth
 FOLDS = 5
+YARDSTICK = 2_000_000  # entries by which the error of biases alone is told; more are many
 UNITS = ("auto", "one", "columns", "rows")
 APART = 5.0  # times that spreads of lines are apart, from which units of their own are tried
 FEW_FOR_UNITS = 50  # observations below which they are not
@@ -410,7 +411,7 @@ def as_observations(data: Any) -> Observations:
 
 def summary(seen: Observations) -> dict[str, Any]:
     """Return what there is to complete from: sizes, known share, components, lines with nothing known."""
-    _, row_part, col_part = seen.components
+    row_part, col_part = _parts(seen)
     linked = np.unique(np.r_[row_part[seen.row_counts > 0], col_part[seen.col_counts > 0]])
     return {
         "shape": seen.shape,
@@ -420,6 +421,17 @@ def summary(seen: Observations) -> dict[str, Any]:
         "empty_rows": int(np.sum(seen.row_counts == 0)),
         "empty_cols": int(np.sum(seen.col_counts == 0)),
     }
+
+
+def _parts(seen: Observations) -> tuple[Indices, Indices]:
+    """Return the connected component of each row and column; of many entries by a forest, which most of them need not enter."""
+    if len(seen) <= YARDSTICK:
+        return seen.components[1:]
+    from entrywise.linalg._jit_laplacian import spanning_forest
+
+    m, n = seen.shape
+    part = spanning_forest(m + n, seen.rows, seen.cols + m, np.arange(len(seen)))[1]
+    return part[:m], part[m:]
 
 
 def hints(seen: Observations) -> list[str]:
@@ -576,11 +588,19 @@ def _calibrated(
     found = conformal(seen, fit, levels=levels, cold=empty, rng=rng, **params)
     if found.report.get("held_out") and fit is low_rank:
         # what biases alone would do, on as many held-out entries: the yardstick for the held-out error
-        kept, held = seen.split(0.1, np.random.default_rng(0))
+        kept, held = _some_rows(seen).split(0.1, np.random.default_rng(0))
         plain = low_rank(kept, 0)  # numbers, whatever the likelihood
         error = float(np.sqrt(np.mean((plain.entries(held.rows, held.cols) - held.values) ** 2)))
         found = replace(found, report={**found.report, "bias_rmse": error})
     return found
+
+
+def _some_rows(seen: Observations) -> Observations:
+    """Return so many whole rows, at random, as have about YARDSTICK entries: enough to tell what biases alone would do."""
+    if len(seen) <= YARDSTICK:
+        return seen
+    drawn = np.random.default_rng(0).random(seen.shape[0]) < YARDSTICK / len(seen)
+    return seen.take(drawn[seen.rows])
 
 
 def _named(

@@ -21,7 +21,9 @@ from entrywise.linalg import small
 from entrywise.types import Array, Indices
 
 # the diagonal alone is tried first, and kept where it converges within this many iterations
-JACOBI_STEPS = 120  # a factor costs as much as two hundred iterations where the graph is larger than the cache
+JACOBI_STEPS = (
+    120  # a factor costs as much as two hundred iterations where the graph is larger than the cache
+)
 ALIKE = 1e10  # largest over smallest weight up to which a dense inverse keeps six digits
 BORROWED_STEPS = 60  # iterations with the factor of other weights; a new one costs about a hundred
 BLOCK = 15  # binary digits of the nodes whose potentials and flows stay in the cache together

@@ -34,6 +34,8 @@ CHUNKS = 16  # shares of the observations that threads take
 SIGNS = 1 << 20  # signs drawn at a time
 TURNED = 4096  # covariances turned at a time
 OVERSAMPLED = 6  # directions beyond those wanted in a subspace iteration
+TALL = 1000  # rows for each column, from which columns are made orthonormal by their Gram matrix
+DEPENDENT = 1e-4  # of a column of length one, what those before it must leave for that
 
 
 @dataclass
@@ -579,6 +581,26 @@ def triplets_of(
     block = min(k + OVERSAMPLED, m, n)
     V = np.linalg.qr(rng.standard_normal((n, block)))[0]
     for _ in range(steps):
-        V = np.linalg.qr(back(np.linalg.qr(forth(V))[0]))[0]
+        V = _orthonormal(back(_orthonormal(forth(V))))
     U, s, W = np.linalg.svd(forth(V), full_matrices=False)
     return U[:, :k], s[:k], (V @ W.T)[:, :k]
+
+
+def _orthonormal(X: Array) -> Array:
+    """Return orthonormal columns with the span of X: by the Cholesky factor of X'X, twice, where X is tall and allows it."""
+    m, k = X.shape
+    if m < TALL * k:
+        return np.asarray(np.linalg.qr(X)[0])
+    found = X
+    for _ in range(2):  # once leaves errors of the squared condition, twice of round-off
+        with one_blas_thread():  # the same sums with any number of them
+            G = found.T @ found
+        size = np.sqrt(np.maximum(np.diag(G), SMALLEST))
+        try:
+            L = np.linalg.cholesky(G / np.outer(size, size))
+        except np.linalg.LinAlgError:
+            return np.asarray(np.linalg.qr(X)[0])
+        if np.diag(L).min() < DEPENDENT:
+            return np.asarray(np.linalg.qr(X)[0])
+        found = found @ (np.linalg.inv(L).T / size[:, None])
+    return np.asarray(found)
