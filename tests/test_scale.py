@@ -362,6 +362,7 @@ def test_what_blocks_cannot_do_is_refused(folder):
     cases = [
         ({"exact": True}, "exact=True sends every line's covariance"),
         ({"method": "soft-impute"}, "blocks are completed by low-rank"),
+        ({"units": "columns"}, "fitted in one unit"),
         ({"likelihood": "binary"}, "these blocks have many different ones"),
         ({"likelihood": "counts"}, "not fitted as counts"),
         ({"likelihood": "ordinal"}, "few different values"),

@@ -134,14 +134,24 @@ def test_products_and_mere_means_are_left_as_they_are():
     assert complete(X, units="auto").units is None
 
 
+def test_a_table_of_two_islands_is_put_in_units_though_rank_one_cannot_link_them():
+    _, X = people(8, m=160)
+    X[:80, 5:], X[80:, :5] = np.nan, np.nan
+    found = complete(X)
+    assert found.report["components"] == 2
+    assert found.report["units"] == "columns"
+
+
 def test_what_has_no_units_of_its_own_is_refused():
     _, X = people(6, m=40)
-    for given_ in ({"bounds": (-1e6, 1e6)}, {"method": "soft-impute"}):
+    start = low_rank(Observations.from_dense(X))
+    for given_ in ({"bounds": (-1e6, 1e6)}, {"method": "soft-impute"}, {"start": start}):
         with pytest.raises(ParameterError, match="without bounds"):
             complete(X, units="columns", **given_)
     with pytest.raises(ParameterError, match="units must be one of"):
         complete(X, units="inches")
     assert complete(X, "low-rank", units="one").units is None
+    assert complete(X, start=start).units is None
     assert low_rank(Observations.from_dense(X)).units is None
 
 

@@ -133,7 +133,7 @@ def complete(
     ('low-rank', 3)
     """
     if is_blocks(observations):
-        _refuse_for_blocks(method, likelihood, row_features, col_features, params)
+        _refuse_for_blocks(method, likelihood, units, row_features, col_features, params)
         blocks = observations.on(engine)
         draws = generator(rng if random_state is None else random_state)
         return _of_blocks(blocks, likelihood, bounds, draws, calibrate, progress, params)
@@ -196,14 +196,15 @@ def _own_units(
     """Return the units of columns, or of rows, where these have their own, and why."""
     if units not in UNITS:
         raise ParameterError(f"units must be one of {', '.join(UNITS)}, got {units!r}")
-    able = method in ("auto", *LOW_RANK) and kind == "gaussian"
+    able = method in ("auto", *LOW_RANK) and kind == "gaussian" and bounds is None
+    able = able and all(params.get(name) is None for name in IN_UNITS)
     if units in ("rows", "columns"):
-        if not able or bounds is not None:
+        if not able:
             raise ParameterError(
-                f"units={units!r} is for numbers completed by low-rank, without bounds; leave it out, or the other"
+                f"units={units!r} is for numbers completed by low-rank, without bounds or a start; leave it out, or the other"
             )
         return Units.of(seen, units == "rows"), [f"{units} are in units of their own"]
-    if units == "one" or not able or bounds is not None or len(seen) < FEW_FOR_UNITS:
+    if units == "one" or not able or len(seen) < FEW_FOR_UNITS:
         return None, []
     sizes = [apart(seen, by_rows) for by_rows in (False, True)]
     if max(sizes) < APART:
@@ -222,6 +223,8 @@ def _own_units(
     if method == "auto" and not params and min(seen.shape) > 1:
         fits = (*fits, _without_words(rank_one))
     found = _held_out_errors(seen, fits, copy.deepcopy(rng))
+    if found is None:  # rank one leaves too much open
+        found = _held_out_errors(seen, fits[:2], copy.deepcopy(rng))
     if found is None:
         return None, []
     errors, at = found
@@ -239,7 +242,12 @@ def _own_units(
 
 
 def _refuse_for_blocks(
-    method: str, likelihood: str, row_features: Any, col_features: Any, params: dict[str, Any]
+    method: str,
+    likelihood: str,
+    units: str,
+    row_features: Any,
+    col_features: Any,
+    params: dict[str, Any],
 ) -> None:
     """Refuse what cannot be done on blocks."""
     if method not in ("auto", *LOW_RANK):
@@ -247,6 +255,10 @@ def _refuse_for_blocks(
     if likelihood == "counts":
         raise ParameterError(
             "blocks are not fitted as counts; give likelihood 'auto', 'gaussian', 'binary' or 'ordinal'"
+        )
+    if units not in ("auto", "one"):
+        raise ParameterError(
+            f"blocks are fitted in one unit, got units={units!r}; put their lines on one scale first"
         )
     if row_features is not None or col_features is not None:
         raise ParameterError(
