@@ -201,7 +201,7 @@ def _own_units(
     if units in ("rows", "columns"):
         if not able:
             raise ParameterError(
-                f"units={units!r} is for numbers completed by low-rank, without bounds or a start; leave it out, or the other"
+                f"units={units!r} is for numbers that low-rank completes, without bounds or a start; give one of them alone"
             )
         return Units.of(seen, units == "rows"), [f"{units} are in units of their own"]
     if units == "one" or not able or len(seen) < FEW_FOR_UNITS:
