@@ -215,30 +215,46 @@ def _own_units(
         np.ptp(np.log(x)) for x in line_scales(seen.rows, seen.cols, off, seen.shape)
     )
     own = Units.of(seen, bool(of_rows > of_cols))
-
-    def in_units(kept: Observations) -> LowRank:
-        return replace(low_rank(own.strip(kept), **params), units=own)
-
-    fits: tuple[Callable[..., LowRank], ...] = (lambda kept: low_rank(kept, **params), in_units)
-    if method == "auto" and not params and min(seen.shape) > 1:
-        fits = (*fits, _without_words(rank_one))
-    found = _held_out_errors(seen, fits, copy.deepcopy(rng))
-    if found is None:  # rank one leaves too much open
-        found = _held_out_errors(seen, fits[:2], copy.deepcopy(rng))
-    if found is None:
-        return None, []
-    errors, at = found
-    raw = np.sqrt(np.mean(errors**2, axis=1))
-    told = np.sqrt(np.mean((errors / own.at(seen.rows[at], seen.cols[at])[1]) ** 2, axis=1))
-    better = told[1] <= MARGIN * np.delete(told, 1).min()
-    sound = raw[1] <= raw[0] and told[1] < NO_NEWS  # also as the values are, and better than a mean
-    if not better or not (sound or told[0] > FAR_BETTER * told[1]):
+    told = _foretold(seen, own, method == "auto" and not params, rng, params)
+    if told is None:
         return None, []
     words = (
         f"{own.axis} are in units of their own (spreads {sizes[own.by_rows]:.0f} times apart): held-out error {told[1]:.3g} "
         f"standard deviations, {told[0]:.3g} in one unit"
     )
     return own, [words]
+
+
+def _foretold(
+    seen: Observations,
+    own: Units,
+    products: bool,
+    rng: np.random.Generator,
+    params: dict[str, Any],
+) -> Array | None:
+    """Return held-out errors, in standard deviations of a line, in one unit and in their own; None where one unit is to be kept.
+
+    With `products` rank one must be beaten, too.
+    """
+
+    def in_units(kept: Observations) -> LowRank:
+        return replace(low_rank(own.strip(kept), **params), units=own)
+
+    fits: tuple[Callable[..., LowRank], ...] = (lambda kept: low_rank(kept, **params), in_units)
+    found = None
+    if products and min(seen.shape) > 1:
+        three = (*fits, _without_words(rank_one))
+        found = _held_out_errors(seen, three, copy.deepcopy(rng))
+    if found is None:  # rank one leaves too much open
+        found = _held_out_errors(seen, fits, copy.deepcopy(rng))
+    if found is None:
+        return None
+    errors, at = found
+    raw = np.sqrt(np.mean(errors**2, axis=1))
+    told = np.sqrt(np.mean((errors / own.at(seen.rows[at], seen.cols[at])[1]) ** 2, axis=1))
+    better = told[1] <= MARGIN * np.delete(told, 1).min()
+    sound = raw[1] <= raw[0] and told[1] < NO_NEWS  # also as the values are, and better than a mean
+    return told if better and (sound or told[0] > FAR_BETTER * told[1]) else None
 
 
 def _refuse_for_blocks(
