@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrywise.exceptions import ParameterError
-from entrywise.linalg.laplacian import Laplacian
+from entrywise.linalg import _jit_laplacian
+from entrywise.linalg.laplacian import HALF_BLOCK, Laplacian, in_blocks
 from entrywise.linalg.stationary import stationary
 
 FAMILIES = ("random", "grid", "path", "star", "power law")
@@ -167,6 +168,65 @@ def test_jacobi_is_kept_where_it_converges_and_left_where_it_does_not():
     np.testing.assert_allclose(
         x, random.solve(b, 1e-10, method="cholesky"), atol=1e-6 * np.abs(x).max()
     )
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.floats(0.0, 3.0))
+def test_graphs_of_two_sides_are_solved_on_one(seed, decades):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 12, size=2)
+    i, j = rng.integers(m, size=20), m + rng.integers(n, size=20)
+    few = int(rng.integers(1, 21))
+    L = Laplacian(m + n, i[:few], j[:few], 10.0 ** rng.uniform(0.0, decades, few))
+    b = rng.standard_normal(m + n)
+    x = L.solve(b, 1e-12, method="jacobi", most=100)
+    np.testing.assert_allclose(x, np.linalg.pinv(dense(L)) @ L.center(b), atol=1e-8)
+    assert L.iterations <= min(m, n)  # on the shorter side, each direction once
+
+
+def test_two_sides_take_half_the_iterations_of_the_whole():
+    rng = np.random.default_rng(8)
+    n, i, j = 4_000, rng.integers(2_000, size=20_000), 2_000 + rng.integers(2_000, size=20_000)
+    halves, whole = Laplacian(n, i, j), Laplacian(n, j, i)  # one graph, its sides not told
+    b = rng.standard_normal(n)
+    np.testing.assert_allclose(
+        *(L.solve(b, 1e-10, method="jacobi") for L in (halves, whole)), atol=1e-7
+    )
+    assert halves.iterations <= whole.iterations // 2 + 1
+
+
+@pytest.mark.parametrize("most", ["rows", "cols"])
+def test_entries_come_in_blocks_of_the_shorter_side(most):
+    rng = np.random.default_rng(9)
+    m, n = (150_000, 90_000) if most == "rows" else (90_000, 150_000)
+    rows, cols = rng.integers(m, size=30_000), rng.integers(n, size=30_000)
+    order = in_blocks(m, n, rows, cols)
+    short, long = (cols, rows) if most == "rows" else (rows, cols)
+    expected = np.lexsort((np.arange(len(rows)), long, short >> HALF_BLOCK))
+    np.testing.assert_array_equal(order, expected)
+    assert in_blocks(1 << HALF_BLOCK, 5, rows[:9] % 5, cols[:9] % 5) is None
+
+
+def test_products_and_weights_follow_edges_that_are_in_order_already():
+    rng = np.random.default_rng(10)
+    m, n = 700, 400
+    rows, cols = rng.integers(m, size=5_000), rng.integers(n, size=5_000)
+    order = np.lexsort((rows, cols))
+    weights, x, b = rng.random(5_000) + 0.1, rng.standard_normal(m + n), rng.standard_normal(m + n)
+    L = Laplacian(m + n, rows, m + cols, weights)
+    sorted_ = Laplacian(m + n, rows[order], m + cols[order], weights[order])
+    for one in (L, sorted_):
+        np.testing.assert_allclose(one @ x, dense(one) @ x, atol=1e-9)
+        twice = one.reweighted(2.0 * one.weights)
+        np.testing.assert_allclose(twice.solve(b, 1e-10), one.solve(b, 1e-10) / 2.0, atol=1e-7)
+    np.testing.assert_allclose(L.solve(b, 1e-10), sorted_.solve(b, 1e-10), atol=1e-7)
+
+
+def test_heaviest_edges_come_first():
+    weights = np.r_[1e-300, 3.0, 2.0, 3.0, 1e300, 2.999]
+    order = _jit_laplacian.heaviest_first(weights)
+    assert order.tolist() == [4, 1, 3, 5, 2, 0]
+    assert len(_jit_laplacian.heaviest_first(weights[:0])) == 0
 
 
 def test_components_are_solved_alone_whatever_their_scales():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.linalg import eigvalsh
 
 import entrywise as ew
 from entrywise.bounds import rank_one as bounds
@@ -338,6 +339,68 @@ def test_large_forms_agree_with_the_small_ones():
     np.testing.assert_allclose(
         gap, np.linalg.eigvalsh(Laplacian(700, rows, 400 + cols) @ np.eye(700))[1], rtol=1e-4
     )
+
+
+@pytest.mark.parametrize("rtol", [1e-3, 1e-8])
+@pytest.mark.parametrize("kind", ["random", "path", "star", "square"])
+def test_the_minimax_constant_is_found_by_rough_solves(kind, rtol):
+    rng = np.random.default_rng(4)
+    if kind == "square":  # two directions that are nearly as bad as each other
+        at = np.arange(400).reshape(20, 20)
+        ends = np.r_[at[1:].ravel(), at[:, 1:].ravel()], np.r_[at[:-1].ravel(), at[:, :-1].ravel()]
+        odd = (ends[0] // 20 + ends[0]) % 2 == 1
+        rows, cols = np.where(odd, *ends) // 2, np.where(odd, *ends[::-1]) // 2
+        x, y = np.ones(200), np.ones(200)
+    else:
+        x, y = random_rank_one(200, 200, rng)
+        rows, cols = np.nonzero(mask_of(kind, 200, rng))
+    L, K = dense_pair(rows, cols, x, y)
+    exact = eigvalsh(K, L + np.ones_like(L))[-1]  # of one component: K and L know no constant
+    found, v = bounds.Sensitivity(rows, cols, x, y).worst(rtol)
+    assert (1.0 - rtol) * exact <= found <= (1.0 + 1e-9) * exact
+    np.testing.assert_allclose(v @ K @ v / (v @ L @ v), found, rtol=1e-9)
+
+
+@pytest.mark.parametrize("fit", [rank_one, log_least_squares, propagation])
+@pytest.mark.parametrize(("n", "spread"), [(60, 60.0), (2_000, 20.0)])
+def test_chains_that_lead_beyond_numbers_say_so(fit, n, spread):
+    rng = np.random.default_rng(1)
+    rows, cols = np.r_[:n, 1:n], np.r_[:n, : n - 1]
+    values = np.clip(np.exp(spread * rng.standard_normal(2 * n - 1)), 1e-45, 1e45)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fit(O.from_triplets(rows, cols, values, (n, n)))
+        every = found.to_dense()
+    assert 0 < found.report["too_far"] < 2 * n
+    assert 0 < found.report["unused"] < 2 * n - 1
+    assert np.sum(np.isnan(found.left)) + np.sum(np.isnan(found.right)) == found.report["too_far"]
+    assert not np.isinf(np.r_[found.left, found.right]).any()
+    np.testing.assert_allclose(
+        every[found.seen_rows, found.seen_cols],
+        O.from_triplets(rows, cols, values, (n, n)).to_dense()[found.seen_rows, found.seen_cols],
+    )
+    if found.certificates:
+        assert found.certificate.vacuous
+        assert np.isinf(found.certificate.value)
+
+
+def test_the_order_of_many_entries_does_not_matter():
+    rng = np.random.default_rng(5)
+    m, n = 70_000, 2_000
+    rows, cols = np.repeat(np.arange(m), 3), rng.integers(n, size=3 * m)
+    x, y = random_rank_one(m, n, rng)
+    values = x[rows] * y[cols] * (1.0 + 0.01 * rng.standard_normal(3 * m))
+    values[::1000] = 0.0
+    first = O.from_triplets(rows, cols, values, (m, n), duplicates="first")
+    one, two = (
+        rank_one(seen, certify=False) for seen in (first, first.take(rng.permutation(len(first))))
+    )
+    at = rng.integers(m, size=500), rng.integers(n, size=500)
+    np.testing.assert_allclose(one.entries(*at), two.entries(*at), rtol=1e-4)
+    assert one.report["zeros"] == two.report["zeros"] == np.sum(first.values == 0)
+    assert one.sigma == pytest.approx(two.sigma, rel=1e-6)
+    seen = O.from_triplets(one.seen_rows, one.seen_cols, one.precision, (m, n))
+    assert len(seen) == len(first) - one.report["unused"]
 
 
 @pytest.mark.parametrize("kind", ["random", "star"])

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrywise.linalg import _jit_als, _jit_crowd, _jit_gain, _jit_laplacian, small, small_crowd
+from entrywise.linalg import (
+    _jit_als,
+    _jit_crowd,
+    _jit_gain,
+    _jit_laplacian,
+    _jit_products,
+    small,
+    small_crowd,
+    small_products,
+)
 from entrywise.linalg.gain import _sandwich
 from entrywise.linalg.laplacian import Laplacian
 
@@ -112,6 +121,31 @@ def test_small_graphs_are_walked_and_solved_alike(seed, decades):
     b = graph @ rng.standard_normal(n)
     expected = graph.solve(b, 1e-12, method="cholesky")
     np.testing.assert_allclose(graph.solve(b), expected, rtol=1e-6, atol=1e-6)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.booleans())
+def test_passes_over_products_are_the_compiled_ones(seed, apart):
+    rng = np.random.default_rng(seed)
+    m, n, t = rng.integers(1, 8, size=3) + np.r_[0, 0, 5]
+    i, j = rng.integers(m, size=t), rng.integers(n, size=t)
+    a, w = rng.standard_normal(t), rng.random(t)
+    x, y = rng.standard_normal(m), rng.standard_normal(n)
+    row_of, col_of = (rng.integers(1 + apart, size=k) for k in (m, n))
+    for one, two in (
+        (steps.squares(i, j, a, w, x, y) for steps in (small_products, _jit_products)),
+        (steps.line_sums(i, j, a, w, y, m) for steps in (small_products, _jit_products)),
+        (steps.line_sums(j, i, a, w, x, n) for steps in (small_products, _jit_products)),
+        (steps.newton(i, j, a, w, x, y)[0] for steps in (small_products, _jit_products)),
+        (steps.newton(i, j, a, w, x, y)[1] for steps in (small_products, _jit_products)),
+    ):
+        np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-13)
+    x[rng.random(m) < 0.2 * apart] = np.nan
+    where = i, j, x, y, row_of, col_of
+    fitted = small_products.fitted(*where)
+    np.testing.assert_array_equal(fitted, _jit_products.fitted(*where))
+    for steps in (small_products, _jit_products):
+        assert steps.reaches_all(*where) == np.isfinite(fitted).all()
 
 
 def few_answers(seed):

@@ -9,6 +9,7 @@ the start, so that only the misfit is left to solve for, and noise-free data com
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -26,12 +27,13 @@ JACOBI_STEPS = (
 )
 ALIKE = 1e10  # largest over smallest weight up to which a dense inverse keeps six digits
 BORROWED_STEPS = 60  # iterations with the factor of other weights; a new one costs about a hundred
-BLOCK = 15  # binary digits of the nodes whose potentials and flows stay in the cache together
+# binary digits of the nodes whose potentials, or flows, stay in the cache together; products with them need both
+BLOCK, HALF_BLOCK = 15, 16
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 
 
 class Tree(NamedTuple):
-    """A spanning forest of the heaviest edges, nodes in breadth-first order, -1 at the roots."""
+    """A spanning forest of the heaviest edges, within 1/256 of their weights: nodes breadth-first, -1 at the roots."""
 
     nodes: Indices
     parent: Indices
@@ -95,9 +97,10 @@ class Laplacian:
                 f"i and j must be flat and equally long, got {self.i.shape} and {self.j.shape}"
             )
         if len(self.i):
-            self._refuse_edges()
+            self._refuse_ends()
+            self._refuse_weights()
 
-    def _refuse_edges(self) -> None:
+    def _refuse_ends(self) -> None:
         low = min(self.i.min(), self.j.min())
         high = max(self.i.max(), self.j.max())
         if low < 0 or high >= self.n:
@@ -107,8 +110,10 @@ class Laplacian:
         if np.any(loop):
             node = self.i[loop][0]
             raise ParameterError(f"edges must join two nodes, node {node} is joined to itself")
-        fine = np.isfinite(self.weights) & (self.weights > 0)
-        if not np.all(fine):
+
+    def _refuse_weights(self) -> None:
+        if not (self.weights.min() > 0 and self.weights.max() < np.inf):
+            fine = np.isfinite(self.weights) & (self.weights > 0)
             bad = self.weights[~fine][0]
             raise ParameterError(
                 f"weights must be finite and above 0, got {bad}; leave such edges out"
@@ -117,7 +122,7 @@ class Laplacian:
     @cached_property
     def _steps(self) -> Any:
         """The steps on the graph: compiled, or in numpy where it is small."""
-        if self.n <= small.FEW_NODES and len(self.i) <= small.FEW_EDGES:
+        if small.is_small_graph(self.n, len(self.i)):
             return small
         from entrywise.linalg import _jit_laplacian
 
@@ -135,7 +140,7 @@ class Laplacian:
 
     @cached_property
     def _forest(self) -> tuple[Tree, Indices, int]:
-        order = np.argsort(-self.weights, kind="stable")
+        order = self._steps.heaviest_first(self.weights)
         edges, part, parts = self._steps.spanning_forest(self.n, self.i, self.j, order)
         return Tree(*self._steps.tree_order(self.n, self.i, self.j, edges)), part, parts
 
@@ -158,13 +163,25 @@ class Laplacian:
 
         Its solves begin with this graph's factor, and make one of their own where that does not serve.
         """
-        found = Laplacian(self.n, self.i, self.j, weights, seed=self.seed)
-        found._jacobi = self._jacobi
-        for name in ("components", "_pattern", "_in_order", "_factored"):
-            if name in self.__dict__:
-                found.__dict__[name] = self.__dict__[name]
+        found = copy.copy(self)
+        found.weights = np.asarray(weights, np.float64)
+        if found.weights.shape != self.i.shape:
+            found.weights = np.array(np.broadcast_to(found.weights, self.i.shape))
+        if len(self.i):
+            found._refuse_weights()
+        for name in ("_dense", "_forest", "_plain", "_eliminated"):
+            found.__dict__.pop(name, None)
         found._borrowed = "_factored" in found.__dict__
         return found
+
+    @classmethod
+    def like(
+        cls, last: Laplacian | None, n: int, i: Indices, j: Indices, weights: ArrayLike
+    ) -> Laplacian:
+        """Return the Laplacian of these edges, with the pattern of the `last` one where that had the same."""
+        if last is not None and np.array_equal(last.i, i) and np.array_equal(last.j, j):
+            return last.reweighted(weights)
+        return cls(n, i, j, weights)
 
     def _give_back(self) -> None:
         """Forget a factor that was made for other weights."""
@@ -185,7 +202,7 @@ class Laplacian:
 
         return jit.adjacency(self.n, self.i, self.j)
 
-    def _edges(self, nodes: NDArray[np.int32]) -> Any:
+    def _edges(self, nodes: NDArray[np.int32], ends: tuple[Indices, Indices], block: int) -> Any:
         """Return the edges with nodes named by their place in `nodes`: where components begin, ends, and which they are.
 
         They come by component, by blocks of the first end, and by the second: what a product reads and writes of
@@ -196,32 +213,57 @@ class Laplacian:
         count, part = self.components
         place = np.empty(self.n, np.int32)
         place[nodes] = np.arange(self.n, dtype=np.int32)
-        a, b, of = place[self.i], place[self.j], part[self.i]
-        order = jit.counting_sort(b, self.n, np.arange(len(a), dtype=np.int32))
-        order = jit.counting_sort(a >> BLOCK, (self.n >> BLOCK) + 1, order)
-        if count > 1:
-            order = jit.counting_sort(of, count, order)
+        a, b, of = place[ends[0]], place[ends[1]], part[ends[0]]
+        edges = np.bincount(of, minlength=count)
         begin = np.zeros(count + 1, np.int64)
-        np.cumsum(np.bincount(of, minlength=count), out=begin[1:])
+        np.cumsum(edges, out=begin[1:])
+        several = np.count_nonzero(edges) > 1
+        if not several and jit.jumps(a, b, 2 << block) <= 2 * (self.n >> block):
+            return begin, a, b, slice(None)
+        order = jit.counting_sort(b, self.n, np.arange(len(a), dtype=np.int32))
+        order = jit.counting_sort(a >> block, (self.n >> block) + 1, order)
+        if several:
+            order = jit.counting_sort(of, count, order)
         return begin, a[order], b[order], order
 
     @cached_property
+    def _split(self) -> int:
+        """The number that all first ends are below and no second one is; 0 where there is none."""
+        if not len(self.i):
+            return 0
+        split = int(self.j.min())
+        return split if self.i.max() < split else 0
+
+    @cached_property
     def _in_order(self) -> Any:
-        """The graph with components one after the other."""
+        """The graph with components one after the other, and where in each the nodes begin that can be eliminated.
+
+        Those are the ends on the larger side, where all edges lead from one side to the other.
+        """
         from entrywise.linalg import _jit_laplacian as jit
 
         count, part = self.components
-        nodes, _, begin = jit.by_component(np.arange(self.n, dtype=np.int32), part, count)
-        return nodes, begin, self._edges(nodes)
+        order, ends = np.arange(self.n, dtype=np.int32), (self.i, self.j)
+        kept, split = self.n, self._split
+        if 0 < 2 * split <= self.n:
+            kept = split
+        elif split:
+            order, ends, kept = np.roll(order, -split), (self.j, self.i), self.n - split
+        nodes, _, begin = jit.by_component(order, part, count)
+        middle = begin[:-1] + np.bincount(part[order[:kept]], minlength=count)
+        block = HALF_BLOCK if split else BLOCK
+        return nodes, begin, middle, self._edges(nodes, ends, block)
 
     @cached_property
     def _plain(self) -> Any:
         """The graph with components one after the other, and its diagonal as a factor."""
-        nodes, begin, (edges, a, b, order) = self._in_order
-        diagonal = np.bincount(self.i, self.weights, self.n)
-        diagonal += np.bincount(self.j, self.weights, self.n)
+        from entrywise.linalg import _jit_laplacian as jit
+
+        nodes, begin, middle, (edges, a, b, order) = self._in_order
+        weights = self.weights[order]
+        diagonal = jit.diagonal(self.n, a, b, weights)
         none = np.zeros(self.n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
-        return nodes, begin, (edges, a, b, self.weights[order]), (*none, diagonal[nodes])
+        return nodes, begin, middle, (edges, a, b, weights), (*none, diagonal)
 
     @cached_property
     def _factored(self) -> Any:
@@ -237,27 +279,32 @@ class Laplacian:
         place = np.empty(self.n, np.int32)
         place[nodes] = np.arange(self.n, dtype=np.int32)
         factor = jit.reorder_factor(nodes, step, place, first, rows, share, pivot)
-        return nodes, begin, self._edges(nodes), factor
+        return nodes, begin, self._edges(nodes, (self.i, self.j), BLOCK), factor
 
     @cached_property
     def _eliminated(self) -> Any:
         """The same with the weights."""
         nodes, begin, (edges, a, b, order), factor = self._factored
-        return nodes, begin, (edges, a, b, self.weights[order]), factor
+        return nodes, begin, begin[1:], (edges, a, b, self.weights[order]), factor
 
     @property
     def fill(self) -> float:
         """Numbers in the approximate factor for each edge."""
         self._give_back()
-        return len(self._eliminated[3][1]) / max(len(self.i), 1)
+        return len(self._eliminated[-1][1]) / max(len(self.i), 1)
 
     def __matmul__(self, x: ArrayLike) -> Array:
         """Return L x, of shape (n,) or (n, k)."""
         X = np.asarray(x, np.float64)
-        flow = (X[self.i] - X[self.j]).T * self.weights
-        if X.ndim == 1:
-            return self.divergence(flow)
-        return np.column_stack([self.divergence(f) for f in flow])
+        if X.ndim == 2:
+            return np.column_stack([self @ column for column in X.T])
+        if self._steps is small:
+            return self.divergence((X[self.i] - X[self.j]) * self.weights)
+        nodes, _, _, (_, a, b, weights), _ = self._plain
+        y, found = np.empty(self.n), np.empty(self.n)
+        self._steps.multiply(0, self.n, a, b, weights, X[nodes], y)
+        found[nodes] = y
+        return found
 
     def divergence(self, flow: Array) -> Array:
         """Return B flow: what flows out of each node, shape (n,)."""
@@ -269,7 +316,7 @@ class Laplacian:
         from entrywise.linalg import _jit_laplacian as jit
 
         self._give_back()
-        nodes, _, _, factor = self._eliminated
+        nodes, _, _, _, factor = self._eliminated
         z = np.empty(self.n)
         jit.apply_factor(0, self.n, *factor, np.asarray(r, np.float64)[nodes], z)
         found = np.empty(self.n)
@@ -334,9 +381,9 @@ class Laplacian:
         return found
 
     def _solve(self, jit: Any, ready: Any, jacobi: bool, b: Array, rtol: float, most: int) -> Array:
-        nodes, begin, graph, factor = ready
+        nodes, begin, middle, graph, factor = ready
         x, self.iterations, self.reached = jit.conjugate_gradients(
-            jacobi, begin, *graph, *factor, b[nodes], rtol, most
+            jacobi, begin, middle, *graph, *factor, b[nodes], rtol, most
         )
         found = np.empty(self.n)
         found[nodes] = x
@@ -350,20 +397,28 @@ class Laplacian:
         """
         d = self._per_edge(differences)
         p = self.center(self.walk(d))
-        iterations, last = 0, np.inf
+        misfit, iterations, last = self._misfit(d, p), 0, np.inf
         for _ in range(rounds):
-            flow = self.weights * (d - (p[self.i] - p[self.j]))
-            step = self.solve(self.divergence(flow), rtol)
-            iterations = max(iterations, self.iterations)
-            change = float(np.abs(step).max())
-            if not change < 0.5 * last:  # round-off has taken over
+            if np.abs(misfit).max(initial=0.0) <= 1e-15 * np.abs(d).max(initial=0.0):
                 break
+            step = self.solve(self.divergence(self.weights * misfit), rtol)
+            iterations = max(iterations, self.iterations)
+            change, before = float(np.abs(step).max()), misfit
+            misfit = self._misfit(d, p + step)
+            if not change < 0.5 * last or self._energy(misfit) > self._energy(before):
+                break  # round-off has taken over
             p += step
             last = change
             if change <= 1e-13 * max(1.0, float(np.abs(p).max())):
                 break
         self.iterations = iterations
         return p
+
+    def _misfit(self, d: Array, p: Array) -> Array:
+        return np.asarray(d - (p[self.i] - p[self.j]))
+
+    def _energy(self, misfit: Array) -> float:
+        return float(np.sum(self.weights * misfit**2))
 
     def resistances(self, i: ArrayLike, j: ArrayLike, rtol: float = 1e-10) -> Array:
         """Return the effective resistances between i and j, shapes broadcast; infinite across components.
@@ -424,3 +479,18 @@ class Laplacian:
         if not np.all(np.isfinite(d)):
             raise ParameterError("differences must be finite; leave unknown ones out")
         return d
+
+
+def in_blocks(m: int, n: int, rows: Indices, cols: Indices) -> NDArray[np.int32] | None:
+    """Return the order of the entries of an m x n table in which lines are near when they come again, None where any is.
+
+    By blocks of the lines of the shorter side, and within by those of the other: the order of a solve's products.
+    """
+    if max(m, n) <= 1 << HALF_BLOCK:
+        return None
+    from entrywise.linalg import _jit_laplacian as jit
+
+    short, long = (rows, cols) if m <= n else (cols, rows)
+    order = jit.counting_sort(long, max(m, n), np.arange(len(rows), dtype=np.int32))
+    blocks = (min(m, n) >> HALF_BLOCK) + 1
+    return np.asarray(jit.counting_sort(short >> HALF_BLOCK, blocks, order))

@@ -39,6 +39,11 @@ def is_small(m: int, n: int) -> bool:
     return m * n <= SMALL
 
 
+def is_small_graph(n: int, edges: int) -> bool:
+    """Tell whether a graph of so many nodes and edges takes the ways of this module."""
+    return n <= FEW_NODES and edges <= FEW_EDGES
+
+
 def half_sweep(
     pointer: Indices,
     other: NDArray[np.int32],
@@ -245,6 +250,11 @@ def _unpacked(packed: Array, q: int) -> Array:
     full = np.empty((len(packed), q, q))
     full[:, a, b] = full[:, b, a] = packed
     return full
+
+
+def heaviest_first(weights: Array) -> Indices:
+    """Return the order of the edges by falling weight; equal ones stay as they are."""
+    return np.argsort(-weights, kind="stable")
 
 
 def spanning_forest(n: int, i: Indices, j: Indices, order: Indices) -> tuple[Indices, Indices, int]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from entrywise.exceptions import NotIdentifiable, ParameterError
 from entrywise.observations import Observations
-from entrywise.passive.multiplicative import MultiplicativeFit, RankOne, best_lines
+from entrywise.passive.multiplicative import MultiplicativeFit, RankOne
 from entrywise.types import Array, Indices, Seed, generator
 
 POWER_STEPS = 100  # of the svd start: a direction is enough, the sweeps do the rest
@@ -82,14 +82,14 @@ def alternating_minimization(
     fit.adopt_zero_lines()
     used = fit.used()
     i, j, a, w = fit.i[used], fit.j[used], fit.a[used], fit.precision[used]
-    x, y, wa = fit.x, fit.y, w * a
+    x, y = fit.x, fit.y
     inside = ridge / fit.power * fit.unit**2 / fit.scale  # the fit divides entries by the largest
     now, sweeps = np.inf, 0
     while sweeps < max_sweeps:
         sweeps += 1
-        x = _clipped(best_lines(i, wa, w, y[j], x, inside), clip)
-        y = _clipped(best_lines(j, wa, w, x[i], y, inside), clip)
-        error = float(np.sum(w * (a - x[i] * y[j]) ** 2))
+        x = _clipped(fit.best_lines(i, j, a, w, y, x, inside), clip)
+        y = _clipped(fit.best_lines(j, i, a, w, x, y, inside), clip)
+        error = fit.objective(x, y, used)
         new = error + inside * float(np.nansum(x**2) + np.nansum(y**2))
         if abs(now - new) <= tol * new:
             break

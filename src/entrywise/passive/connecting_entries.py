@@ -11,7 +11,10 @@ from entrywise.types import Indices
 
 
 def connecting_entries(
-    observations: Observations, prices: Prices | None = None, avoid: NDArray[np.bool_] | None = None
+    observations: Observations,
+    prices: Prices | None = None,
+    avoid: NDArray[np.bool_] | None = None,
+    parts: tuple[int, Indices, Indices] | None = None,
 ) -> tuple[Indices, Indices]:
     """Return (rows, cols) of the cheapest entries that link all rows and columns of a rank-one matrix.
 
@@ -24,6 +27,8 @@ def connecting_entries(
         entries, at its largest ones, where noise matters least.
     avoid : ndarray of bool of shape (m, n), optional
         Entries that cannot be had.
+    parts : (count, row_component, col_component), optional
+        Components of the entries that are not zero, where they are known.
 
     Examples
     --------
@@ -32,11 +37,11 @@ def connecting_entries(
     >>> list(zip(rows.tolist(), cols.tolist(), strict=True))
     [(2, 0)]
     """
-    seen = observations.take(observations.values != 0)
-    count, of_rows, of_cols = seen.components
+    zero = observations.values == 0
+    seen = observations.take(~zero) if zero.any() else observations
+    count, of_rows, of_cols = parts or seen.components
     if count == 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    zero = observations.values == 0
     if (
         zero.any() and seen.shape[0] * seen.shape[1] <= 10**7
     ):  # known zeros link nothing: no use asking them again

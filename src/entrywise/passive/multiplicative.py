@@ -14,9 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from entrywise.bounds.rank_one import Sensitivity
+from entrywise.bounds.rank_one import FAIR, Sensitivity
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
-from entrywise.linalg.laplacian import Laplacian
+from entrywise.linalg import small_products
+from entrywise.linalg.laplacian import Laplacian, in_blocks
+from entrywise.linalg.small import is_small_graph
 from entrywise.observations import Observations
 from entrywise.passive.connecting_entries import connecting_entries
 from entrywise.results import Certificate, Interval, LowRank
@@ -28,9 +30,15 @@ SHARPEST = 1e-8  # least noise of an entry, relative to the largest: more would 
 TINY = 1e-140  # least size of an entry in a weight: its square is still a normal number
 FLAT = 1e-200  # share of the largest weight below which an entry no longer steers a step
 ROUND_OFF = 1e-28  # share of the sum of squares that counts as nothing: (100 eps)^2, or so
+MINIMAX = "minimax constant: largest Frobenius error for each unit of disturbance of these entries"
 STEPS = (1.0, 0.5, 0.25, 0.1)  # lengths that a Gauss-Newton step tries
-INEXACT = 1e-5  # residual of a step's system: its square is what the objective sees
+INEXACT = (
+    1e-3,
+    1e-4,
+    1e-5,
+)  # residuals of the steps' systems: their squares are what the objective sees
 ORDINARY = (1e-100, 1e100)  # sizes whose squares need no care
+FAR = 345.0  # logarithm of a factor whose square is still a number, with room for sums
 SPAN = 1e100  # how far apart entries, and noise, may lie: their squares stand in one system
 
 
@@ -95,7 +103,7 @@ class RankOne(LowRank):
     @property
     def components(self) -> int:
         """How many parts the lines fall into that cannot be compared with each other."""
-        return len(np.unique(np.r_[self.row_component, self.col_component]))
+        return int(np.count_nonzero(np.bincount(np.r_[self.row_component, self.col_component])))
 
     def identifiable(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.bool_]:
         """Tell which entries the known ones determine."""
@@ -141,7 +149,12 @@ class RankOne(LowRank):
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """How disturbances of the known entries reach the others; the scale of the factors does not matter."""
-        return Sensitivity(self.seen_rows, self.seen_cols, *self._scaled, self.precision)
+        return self.sensitive(None, self.precision)
+
+    def sensitive(self, graph: Laplacian | None, precision: ArrayLike = 1.0) -> Sensitivity:
+        """Return how disturbances reach the other entries, counted in the noise that belongs to `precision`."""
+        where = self.seen_rows, self.seen_cols
+        return Sensitivity(*where, *self._scaled, precision, graph=graph)
 
     def variance(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         r"""Return the variance of the estimate, :math:`\sigma^2 \hat A_{ij}^2 R_{ij}`, NaN where nothing determines it.
@@ -287,13 +300,15 @@ class MultiplicativeFit:
     """A rank-one fit under way: factors x (m,) and y (n,), NaN on lines of which nothing is known.
 
     Inside, entries are divided by the largest one, so that their scale does not matter. ``seen`` are the
-    observations, divided by ``power``, a power of two, where their squares would not be numbers.
+    observations, divided by ``power``, a power of two, where their squares would not be numbers, and in an order that
+    suits the cache where there are more lines than it holds.
     """
 
     def __init__(self, observations: Observations) -> None:
         m, n = observations.shape
-        self.seen, self.power = _ordinary(observations)
-        observations = self.seen
+        seen, self.power = _ordinary(observations)
+        order = in_blocks(m, n, seen.rows, seen.cols)
+        self.seen = observations = seen if order is None else seen.take(order)
         self.i, self.j = observations.rows, observations.cols
         self.scale = float(np.abs(observations.values).max(initial=0.0)) or 1.0
         self.a = observations.values / self.scale  # everything inside is in these units
@@ -306,35 +321,55 @@ class MultiplicativeFit:
         self.precision = (np.maximum(noise, least) / self.unit) ** -2.0
         self.x, self.y = np.full(m, np.nan), np.full(n, np.nan)
         self.row_of, self.col_of = _none(), _none()
+        self.parts: tuple[int, Indices, Indices] | None = None  # before lines of zeros were adopted
         self.law, self.growth, self.multiplicative = "of one size", 0.0, False
         self.iterations = 0
         self.steps = 0
-        self._graph: Laplacian | None = None  # of the last step: its pattern serves the next
+        self.far = 0  # lines whose factors are beyond what numbers hold
+        self.graph: Laplacian | None = None  # of the last step: its pattern serves the next
 
-    def start(self, weighted: bool = True, rounds: int = 4) -> None:
+    @cached_property
+    def passes(self) -> Any:
+        """The passes over the entries: compiled, or in numpy where they are few."""
+        if is_small_graph(sum(self.seen.shape), len(self.a)):
+            return small_products
+        from entrywise.linalg import _jit_products
+
+        return _jit_products
+
+    def start(self, weighted: bool = True, rough: bool = False) -> None:
         """Solve in log space, propagate signs, and give every component its gauge ([HOS20], Algorithm 1).
 
-        `rounds` are those of :meth:`Laplacian.potentials`: one is enough where a refinement follows.
+        A `rough` solution is enough where a refinement follows.
         """
         m, n = self.seen.shape
-        live = self.a != 0
+        live = which(self.a != 0)
         i, j, a, precision = self.i[live], self.j[live], self.a[live], self.precision[live]
         size = np.abs(a)
         heavy = np.maximum(size, TINY) ** 2 * precision / self.precision.max(initial=1.0)
-        by_size = Laplacian(m + n, i, m + j, heavy)
+        by_size = Laplacian.like(self.graph, m + n, i, m + j, heavy)
         graph = by_size if weighted else by_size.reweighted(precision)
-        p = graph.potentials(np.log(size), rounds=rounds)  # 2  L p = div(w log |a|)
-        self.iterations = graph.iterations
+        rtol, rounds = (INEXACT[0], 1) if rough else (1e-8, 4)
+        p = graph.potentials(np.log(size), rtol, rounds=rounds)  # 2  L p = div(w log |a|)
+        self.iterations, self.graph = graph.iterations, by_size
         sign = np.ones(m + n)
         if (
             a < 0
         ).any():  #    signs, along the tree of the largest entries; the paper's are positive
             flips = by_size.walk((a < 0).astype(np.float64))
             sign = 1.0 - 2.0 * (np.rint(flips) % 2)
-        with np.errstate(over="ignore"):
-            z = sign * np.exp(np.r_[p[:m], -p[m:]])  # 3
-        part = by_size.components[1]
+        z = self.from_logarithms(p, sign)  # 3
+        count, part = by_size.components
+        self.parts = count, part[:m], part[m:]
         self.place(z, i, j, part[:m], part[m:])
+
+    def from_logarithms(self, p: Array, sign: Array) -> Array:
+        """Return the factors (m + n,) that potentials p belong to, NaN where they lie too far from the middle ones."""
+        m = self.seen.shape[0]
+        logarithm = np.r_[p[:m], -p[m:]]
+        far = np.abs(logarithm) > FAR
+        self.far = int(np.sum(far))
+        return np.asarray(sign * np.exp(np.where(far, np.nan, logarithm)))
 
     def place(self, z: Array, i: Indices, j: Indices, row_of: Indices, col_of: Indices) -> None:
         """Take x and y from z (m + n,), NaN on lines without one of the entries (i, j)."""
@@ -347,18 +382,23 @@ class MultiplicativeFit:
 
     def fitted(self) -> Array:
         """The fit at the known entries, NaN where their line is not determined."""
-        found = self.x[self.i] * self.y[self.j]
-        return np.where(self.row_of[self.i] == self.col_of[self.j], found, np.nan)
+        return np.asarray(
+            self.passes.fitted(self.i, self.j, self.x, self.y, self.row_of, self.col_of)
+        )
 
     def used(self) -> Indices | slice:
-        """Return which known entries the fit reaches; a slice where it reaches all, which copies nothing."""
-        reached = np.isfinite(self.fitted())
-        return slice(None) if reached.all() else np.flatnonzero(reached)
+        """Return which known entries the fit reaches."""
+        where = self.i, self.j, self.x, self.y, self.row_of, self.col_of
+        if self.passes.reaches_all(*where):
+            return slice(None)
+        return np.flatnonzero(np.isfinite(self.passes.fitted(*where)))
 
     def objective(self, x: Array, y: Array, used: Indices | slice) -> float:
         """Weighted sum of squared residuals over the entries used."""
-        residual = self.a[used] - x[self.i[used]] * y[self.j[used]]
-        return float(np.sum(self.precision[used] * residual**2))
+        return float(self.passes.squares(*self._entries(used), x, y))
+
+    def _entries(self, used: Indices | slice) -> tuple[Indices, Indices, Array, Array]:
+        return self.i[used], self.j[used], self.a[used], self.precision[used]
 
     def refine(self, max_steps: int = 10, tol: float = 1e-8) -> None:
         """Minimise the squared error itself: Gauss-Newton steps, each polished by one alternating sweep."""
@@ -366,11 +406,11 @@ class MultiplicativeFit:
         used = self.used()
         now = self.objective(self.x, self.y, used)
         least = ROUND_OFF * float(np.sum(self.precision[used] * self.a[used] ** 2))
-        for _ in range(max_steps):
+        for k in range(max_steps):
             if now <= least:
                 break
             before = now
-            now = self._step(used, now)
+            now = self._step(used, now, INEXACT[min(k, len(INEXACT) - 1)])
             x, y = self.sweep(used)
             new = self.objective(x, y, used)
             if new < now:
@@ -379,15 +419,16 @@ class MultiplicativeFit:
             if before - now <= tol * before:
                 break
 
-    def _step(self, used: Indices | slice, now: float) -> float:
+    def _step(self, used: Indices | slice, now: float, rtol: float) -> float:
         """Take one Gauss-Newton step, a Laplacian system, as long as it helps; return the objective."""
         m = self.seen.shape[0]
-        i, j, a, w = self.i[used], self.j[used], self.a[used], self.precision[used]
-        A = self.x[i] * self.y[j]
-        weights = w * A**2
-        live = weights > FLAT * weights.max(initial=0.0)
-        graph = self._reweighted(i[live], m + j[live], weights[live])
-        p = graph.solve(graph.divergence((w * A * (a - A))[live]), INEXACT)
+        i, j, a, w = self._entries(used)
+        weights, right = self.passes.newton(i, j, a, w, self.x, self.y)
+        live = which(weights > FLAT * weights.max(initial=0.0))
+        self.graph = Laplacian.like(
+            self.graph, sum(self.seen.shape), i[live], m + j[live], weights[live]
+        )
+        p = self.graph.solve(right, rtol)
         for step in STEPS:
             x, y = self.x * (1.0 + step * p[:m]), self.y * (1.0 - step * p[m:])
             new = self.objective(x, y, used)
@@ -396,29 +437,38 @@ class MultiplicativeFit:
                 return new
         return now
 
-    def _reweighted(self, i: Indices, j: Indices, weights: Array) -> Laplacian:
-        """Return the Laplacian of these edges, with the pattern of the last one where that had the same."""
-        last = self._graph
-        if last is not None and np.array_equal(last.i, i) and np.array_equal(last.j, j):
-            self._graph = last.reweighted(weights)
-        else:
-            self._graph = Laplacian(sum(self.seen.shape), i, j, weights)
-        return self._graph
-
     def sweep(self, used: Indices | slice) -> tuple[Array, Array]:
         """One alternating sweep: the best x for this y, then the best y for that x."""
-        i, j, a, w = self.i[used], self.j[used], self.a[used], self.precision[used]
-        x = best_lines(i, w * a, w, self.y[j], self.x)
-        return x, best_lines(j, w * a, w, x[i], self.y)
+        i, j, a, w = self._entries(used)
+        x = self.best_lines(i, j, a, w, self.y, self.x)
+        return x, self.best_lines(j, i, a, w, x, self.y)
+
+    def best_lines(
+        self,
+        line: Indices,
+        across: Indices,
+        a: Array,
+        w: Array,
+        other: Array,
+        old: Array,
+        ridge: float = 0.0,
+    ) -> Array:
+        """Return the least-squares value of each line given the other factor; lines without data keep theirs."""
+        top, below = self.passes.line_sums(line, across, a, w, other, len(old))
+        below = below + ridge
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where((below > 0) & np.isfinite(old), top / below, old)
 
     def adopt_zero_lines(self) -> None:
         """Let lines that are known to be zero join the component of an entry that says so."""
+        if np.all(self.a):
+            return
         for here, there, of_here, of_there, own, other in (
             (self.i, self.j, self.row_of, self.col_of, self.x, self.y),
             (self.j, self.i, self.col_of, self.row_of, self.y, self.x),
         ):
             # only zeros are known of it, so far
-            lonely = np.isnan(own[here]) & np.isfinite(other[there])
+            lonely = np.isnan(own[here]) & np.isfinite(other[there]) & (self.a == 0)
             own[here[lonely]] = 0.0
             of_here[here[lonely]] = of_there[there[lonely]]
 
@@ -440,8 +490,8 @@ class MultiplicativeFit:
         """Return the fit with its noise, certificates and report."""
         self.gauge()
         A = self.fitted()
-        used = np.isfinite(A)
-        degrees, spread = self.noise(A, used)
+        used = which(np.isfinite(A))
+        degrees, spread = self.noise(used)
         sigma = 1.0 if self.known_noise else spread * self.scale
         root = np.sqrt(self.scale)
         found = RankOne(
@@ -460,7 +510,7 @@ class MultiplicativeFit:
             at=self.scale,
             multiplicative=self.multiplicative,
         )
-        against = np.flatnonzero(used & (self.a * A < 0))
+        against = np.flatnonzero(self.a * A < 0)
         noise = None
         if degrees > 0:
             noise = float(spread * self.scale / np.sqrt(np.median(self.precision[used])))
@@ -469,7 +519,7 @@ class MultiplicativeFit:
             "method": method,
             "entries": len(self.a),
             "zeros": int(np.sum(self.a == 0)),
-            "unused": int(np.sum(~used)),
+            "unused": len(self.a) - len(found.seen_rows),
             "components": found.components,
             "degrees_of_freedom": int(degrees),
             "noise": noise,
@@ -483,6 +533,8 @@ class MultiplicativeFit:
         }
         if found.components > 1:
             report |= self._apart()
+        if self.far:
+            report["too_far"] = self.far
         certificates = self._certificates(found) if certify else ()
         return replace(
             found,
@@ -494,15 +546,17 @@ class MultiplicativeFit:
             report=report,
         )
 
-    def noise(self, A: Array, used: NDArray[np.bool_]) -> tuple[float, float]:
-        """Return the degrees of freedom that a fit A leaves, and the noise that its residuals show."""
-        lines = _different(self.i[used]) + _different(self.j[used])
-        parts = _different(self.row_of[self.i[used]])
-        degrees = float(used.sum() - (lines - parts))
-        residual = (self.a - A)[used]
+    def noise(self, used: Indices | slice) -> tuple[float, float]:
+        """Return the degrees of freedom that the fit leaves, and the noise that its residuals show."""
+        lines = np.isfinite(self.x).sum() + np.isfinite(self.y).sum()
+        parts = np.count_nonzero(np.bincount(self.row_of[np.isfinite(self.x)]))
+        a = self.a[used]
+        degrees = float(len(a) - (lines - parts))
         if self.multiplicative:
-            residual = np.log(np.abs(self.a[used] / A[used])) * A[used]
-        squares = float(np.sum(self.precision[used] * residual**2))
+            A = self.fitted()[used]
+            squares = float(np.sum(self.precision[used] * (np.log(np.abs(a / A)) * A) ** 2))
+        else:
+            squares = self.objective(self.x, self.y, used)
         return degrees, float(np.sqrt(squares / degrees)) if degrees > 0 else np.nan
 
     def _why_interval(self, sigma: float, degrees: int) -> str:
@@ -515,7 +569,7 @@ class MultiplicativeFit:
 
     def _apart(self) -> dict[str, Any]:
         """Say which entries would link the components, and how much is determined without them."""
-        rows, cols = connecting_entries(self.seen)
+        rows, cols = connecting_entries(self.seen, parts=self.parts)
         apart = self.row_of[rows] != self.col_of[cols]  # lines of zeros are settled
         rows, cols = rows[apart], cols[apart]
         return {
@@ -525,23 +579,26 @@ class MultiplicativeFit:
         }
 
     def _certificates(self, found: RankOne) -> tuple[Certificate, ...]:
-        if np.isinf(found.left).any() or not len(found.seen_rows):
+        if not len(found.seen_rows):
             return ()
         unit = "noise units" if self.known_noise else "the entries' units"
         per = self.power if self.known_noise else 1.0
         checked = ("signs agree along the tree of the largest entries",)
-        of_entries = found.sensitivity
+        if _largest(self.x) * _largest(self.y) > SPAN:  # squares of errors beyond what numbers hold
+            return (Certificate(MINIMAX, np.inf, ("the matrix has rank one",), vacuous=True),)
+        own = found.sensitive(self.graph, found.precision)
+        of_entries = own
         if self.growth:  # the constant belongs to the entries, whatever their noise
-            of_entries = Sensitivity(found.seen_rows, found.seen_cols, *found._scaled)
+            of_entries = found.sensitive(own.laplacian)
         worst = Certificate(
-            "minimax constant: largest Frobenius error for each unit of disturbance of these entries",
-            float(np.sqrt(of_entries.worst(rtol=1e-3)[0])) * per,
+            MINIMAX,
+            float(np.sqrt(of_entries.worst(FAIR)[0])) * per,
             ("the matrix has rank one", f"disturbances are small, counted in {unit}"),
             () if np.all(self.a > 0) else checked,
         )
         if not found.sigma >= 0:
             return (worst,)
-        error = float(found.sigma * np.sqrt(found.sensitivity.trace()))
+        error = float(found.sigma * np.sqrt(own.trace()))
         how = "of the size given" if self.known_noise else self.law
         expected = Certificate(
             "expected Frobenius error over the determined entries",
@@ -553,19 +610,9 @@ class MultiplicativeFit:
         return worst, expected
 
 
-def best_lines(
-    line: Indices, wa: Array, w: Array, other: Array, old: Array, ridge: float = 0.0
-) -> Array:
-    """Return the least-squares value of each line given the other factor; lines without data keep theirs."""
-    top = np.bincount(line, wa * other, len(old))
-    below = np.bincount(line, w * other**2, len(old)) + ridge
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((below > 0) & np.isfinite(old), top / below, old)
-
-
-def _different(lines: Indices) -> int:
-    """Return how many different numbers there are among 0, 1, 2, ..."""
-    return int(np.count_nonzero(np.bincount(lines)))
+def which(of: NDArray[np.bool_]) -> Indices | slice:
+    """Return where a mask holds; a slice where that is everywhere, which copies nothing."""
+    return slice(None) if of.all() else np.flatnonzero(of)
 
 
 def _parts(row_of: Indices, col_of: Indices) -> int:

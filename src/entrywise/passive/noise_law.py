@@ -14,7 +14,7 @@ import copy
 
 import numpy as np
 
-from entrywise.passive.multiplicative import SHARPEST, MultiplicativeFit
+from entrywise.passive.multiplicative import SHARPEST, MultiplicativeFit, which
 
 POWERS = {"of one size": 0.0, "of counts": 0.5, "proportional": 1.0}
 GAIN = 3.0  # of the log-likelihood that another law must bring: noise of one size is kept in 99 of 100 tables
@@ -25,10 +25,12 @@ FEWEST = 5  # degrees of freedom below which residuals tell no law
 
 def follow_residuals(fit: MultiplicativeFit) -> None:
     """Refit with the law of noise that makes the known entries likeliest, where that is clearly another one."""
+    if fit.known_noise:
+        return
     A = fit.fitted()
-    used = np.isfinite(A)
-    degrees, spread = fit.noise(A, used)
-    if fit.known_noise or degrees < FEWEST or not spread > EXACT or not np.all(A[used]):
+    used = which(np.isfinite(A))
+    degrees, spread = fit.noise(used)
+    if degrees < FEWEST or not spread > EXACT or not np.all(A[used]):
         return
     best, top = None, _likelihood(fit) + GAIN
     for law in ("of counts", "proportional"):
@@ -51,9 +53,9 @@ def _weighted(fit: MultiplicativeFit, law: str, top: float) -> tuple[Multiplicat
     trial.law, trial.growth = law, POWERS[law]
     _weigh(trial)
     value = _likelihood(trial)
-    for _ in range(ROUNDS):
+    for k in range(ROUNDS):
         before = value
-        trial.refine(max_steps=3)
+        trial.refine(max_steps=3 if k else 1)
         _weigh(trial)
         value = _likelihood(trial)
         if 2.0 * value - before < top:
@@ -75,16 +77,22 @@ def _logarithms(fit: MultiplicativeFit) -> tuple[MultiplicativeFit, float]:
 
 
 def _weigh(fit: MultiplicativeFit) -> None:
-    size = np.nan_to_num(np.abs(fit.fitted()))
-    size = np.maximum(size, SHARPEST * size.max(initial=0.0))
-    fit.precision = size ** (-2.0 * fit.growth)
+    size = fit.fitted()
+    np.abs(size, out=size)
+    least = SHARPEST * float(np.fmax.reduce(size, initial=0.0))
+    np.fmax(size, least, out=size)  # where there is none, the least
+    np.reciprocal(size ** (2.0 * fit.growth), out=size)
+    fit.precision = size
 
 
 def _likelihood(fit: MultiplicativeFit) -> float:
     """Log-likelihood of the known entries at the fit, up to what all laws share."""
-    A = fit.fitted()
-    used = np.isfinite(A)
-    _, spread = fit.noise(A, used)
-    size = fit.a if fit.multiplicative else A
-    growth = fit.growth * np.log(np.maximum(np.abs(size[used]), 1e-300)).sum()
-    return float(-used.sum() * np.log(spread) - growth)
+    used = fit.used()
+    _, spread = fit.noise(used)
+    size = fit.a[used]
+    growth = 0.0
+    if fit.growth:
+        size = np.abs(size if fit.multiplicative else fit.fitted()[used])
+        np.maximum(size, 1e-300, out=size)
+        growth = fit.growth * float(np.log(size, out=size).sum())
+    return float(-len(size) * np.log(spread) - growth)

@@ -44,8 +44,7 @@ def propagation(observations: Observations) -> RankOne:
     p = jit.walk(nodes, parent, edge, i, np.log(np.abs(live.values) / fit.scale))
     flips = jit.walk(nodes, parent, edge, i, (live.values < 0).astype(np.float64))
     sign = 1.0 - 2.0 * (np.rint(flips) % 2)
-    with np.errstate(over="ignore"):
-        z = sign * np.exp(np.r_[p[:m], -p[m:]])
+    z = fit.from_logarithms(p, sign)
     _, row_of, col_of = live.components
     fit.place(z, live.rows, live.cols, row_of, col_of)
     return fit.result("propagation", certify=False)

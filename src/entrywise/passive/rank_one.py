@@ -32,7 +32,7 @@ def rank_one(observations: Observations, *, certify: bool = True) -> RankOne:
         ``entries`` and ``interval`` are NaN where no chain of known entries links row and column. The first
         certificate is the minimax constant: largest error per disturbance, which no method improves. The report
         counts zeros, entries whose sign contradicts the fit, and components, with the ``connect`` entries
-        that would link them.
+        that would link them. Lines that long chains of entries put beyond what numbers hold, ``too_far``, are NaN.
 
     Notes
     -----
@@ -62,7 +62,7 @@ def rank_one(observations: Observations, *, certify: bool = True) -> RankOne:
     """
     refuse_empty(observations, "rank_one")
     fit = MultiplicativeFit(observations)
-    fit.start(rounds=1)
+    fit.start(rough=True)
     fit.refine()
     follow_residuals(fit)
     return fit.result("log least squares, refined", certify)
