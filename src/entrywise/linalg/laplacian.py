@@ -21,10 +21,10 @@ from entrywise.exceptions import ParameterError
 from entrywise.linalg import small
 from entrywise.types import Array, Indices
 
-# the diagonal alone is tried first, and kept where it converges within this many iterations
-JACOBI_STEPS = (
-    120  # a factor costs as much as two hundred iterations where the graph is larger than the cache
-)
+# the diagonal alone is tried first, and kept where it converges within this many iterations: a factor costs as much as
+# four hundred of them where the graph is larger than the cache, and each iteration with it as much as five
+JACOBI_STEPS = 200
+SIMILAR = 0.25  # share of the weights that may lie elsewhere for what did not converge not to be tried again
 ALIKE = 1e10  # largest over smallest weight up to which a dense inverse keeps six digits
 BORROWED_STEPS = 60  # iterations with the factor of other weights; a new one costs about a hundred
 # binary digits of the nodes whose potentials, or flows, stay in the cache together; products with them need both
@@ -169,10 +169,18 @@ class Laplacian:
             found.weights = np.array(np.broadcast_to(found.weights, self.i.shape))
         if len(self.i):
             found._refuse_weights()
+        if self._jacobi is False and not self._similar(found.weights):
+            found._jacobi = None
         for name in ("_dense", "_forest", "_plain", "_eliminated"):
             found.__dict__.pop(name, None)
         found._borrowed = "_factored" in found.__dict__
         return found
+
+    def _similar(self, weights: Array) -> bool:
+        """Tell whether these weights are, up to a factor, near to the graph's own."""
+        apart = weights / weights.sum()
+        apart -= self.weights / self.weights.sum()
+        return bool(np.abs(apart, out=apart).sum() <= SIMILAR)
 
     @classmethod
     def like(
@@ -340,7 +348,7 @@ class Laplacian:
         rtol : float
             Relative residual in the preconditioner's norm, near to the error's energy norm.
         method : {"auto", "cholesky", "jacobi"}
-            ``auto`` keeps the diagonal as preconditioner where that converges within 120 iterations.
+            ``auto`` keeps the diagonal as preconditioner where that converges within 200 iterations.
         most : int
             Iterations at most.
         """

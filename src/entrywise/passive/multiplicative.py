@@ -32,11 +32,9 @@ FLAT = 1e-200  # share of the largest weight below which an entry no longer stee
 ROUND_OFF = 1e-28  # share of the sum of squares that counts as nothing: (100 eps)^2, or so
 MINIMAX = "minimax constant: largest Frobenius error for each unit of disturbance of these entries"
 STEPS = (1.0, 0.5, 0.25, 0.1)  # lengths that a Gauss-Newton step tries
-INEXACT = (
-    1e-3,
-    1e-4,
-    1e-5,
-)  # residuals of the steps' systems: their squares are what the objective sees
+INEXACT = 1e-3, 1e-3, 1e-4  # residuals of the steps' systems: the objective sees their squares
+SETTLED = 1e-6  # gain of a step in a large table below which single lines move, if any: sweeps do for that
+SWEEPS = 20  # then, at most
 ORDINARY = (1e-100, 1e100)  # sizes whose squares need no care
 FAR = 345.0  # logarithm of a factor whose square is still a number, with room for sums
 SPAN = 1e100  # how far apart entries, and noise, may lie: their squares stand in one system
@@ -401,23 +399,34 @@ class MultiplicativeFit:
         return self.i[used], self.j[used], self.a[used], self.precision[used]
 
     def refine(self, max_steps: int = 10, tol: float = 1e-8) -> None:
-        """Minimise the squared error itself: Gauss-Newton steps, each polished by one alternating sweep."""
+        """Minimise the squared error itself: Gauss-Newton steps, each polished by one alternating sweep.
+
+        They end when they gain a share of `tol`; in large tables earlier, and sweeps alone take care of single lines.
+        """
         self.adopt_zero_lines()
         used = self.used()
         now = self.objective(self.x, self.y, used)
         least = ROUND_OFF * float(np.sum(self.precision[used] * self.a[used] ** 2))
+        settled = min(SETTLED, 1e-13 * len(self.a))  # above `tol` beyond 100,000 entries
         for k in range(max_steps):
             if now <= least:
-                break
+                return
             before = now
             now = self._step(used, now, INEXACT[min(k, len(INEXACT) - 1)])
-            x, y = self.sweep(used)
-            new = self.objective(x, y, used)
-            if new < now:
-                self.x, self.y, now = x, y, new
+            gain = before - now
+            now = self.sweep(used, now)
             self.steps += 1
             if before - now <= tol * before:
-                break
+                return
+            if tol < settled and gain <= settled * before:
+                self._settle(used, now, tol)
+                return
+
+    def _settle(self, used: Indices | slice, now: float, tol: float) -> None:
+        for _ in range(SWEEPS):
+            before, now = now, self.sweep(used, now)
+            if before - now <= tol * before:
+                return
 
     def _step(self, used: Indices | slice, now: float, rtol: float) -> float:
         """Take one Gauss-Newton step, a Laplacian system, as long as it helps; return the objective."""
@@ -437,11 +446,15 @@ class MultiplicativeFit:
                 return new
         return now
 
-    def sweep(self, used: Indices | slice) -> tuple[Array, Array]:
-        """One alternating sweep: the best x for this y, then the best y for that x."""
+    def sweep(self, used: Indices | slice, now: float) -> float:
+        """Take the best x for this y, then the best y for that x, where that helps; return the objective."""
         i, j, a, w = self._entries(used)
         x = self.best_lines(i, j, a, w, self.y, self.x)
-        return x, self.best_lines(j, i, a, w, x, self.y)
+        y = self.best_lines(j, i, a, w, x, self.y)
+        new = self.objective(x, y, used)
+        if new < now:
+            self.x, self.y, now = x, y, new
+        return now
 
     def best_lines(
         self,
