@@ -20,7 +20,7 @@ from entrywise.linalg import (
     small_crowd,
     small_products,
 )
-from entrywise.linalg.gain import _sandwich
+from entrywise.linalg.gain import _sandwich, row_parts
 from entrywise.linalg.laplacian import Laplacian
 
 
@@ -85,12 +85,13 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
         Cu, Cv, M, N = (x.copy() for x in state)
         Pv = _sandwich(Cv, N)
         free, best = quota.copy(), np.zeros(m)
+        parts = (row_parts if ways is small else _jit_gain.row_parts)(np.arange(m), U, Cu, M)
         got = ways.buy_rows(
-            np.arange(m), gain, variance, unit, is_open, price, noise, span, U, V, Cu, M, Cv, Pv,
+            np.arange(m), gain, variance, unit, is_open, price, noise, span, U, V, Cu, M, parts, Cv, Pv,
             level, money, most, free, deep, by_sum, best,
         )  # fmt: skip
         ways.columns_learn(U, Cv, N, Pv, *got[:4])
-        answers.append([*got, Cu, Cv, M, N, Pv, free, best])
+        answers.append([*got, *parts, Cu, Cv, M, N, Pv, free, best])
     for mine, theirs in zip(*answers, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(answers[0][:2], answers[1][:2])

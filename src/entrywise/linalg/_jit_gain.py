@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from entrywise.linalg.small import BINS, ROUGH
+from entrywise.linalg.small import MISSES, ROUGH
 
 
 @njit(cache=True, nogil=True)
@@ -68,6 +68,50 @@ def _product(C, i, M, j, P, k, full):
 
 
 @njit(cache=True, nogil=True)
+def row_parts(rows, U, C, M):
+    """Return the halves of some rows of the gains and the variances, (r, 2p) each, of designs and packed matrices of all.
+
+    The first half of the gains is C M C.
+    """
+    q, p = U.shape[1], C.shape[1]
+    gain, variance = np.empty((len(rows), 2 * p)), np.empty((len(rows), 2 * p))
+    full = np.empty((3, q, q))
+    for r in range(len(rows)):
+        i = rows[r]
+        _product(C, i, M, i, gain, r, full)
+        s = 0
+        for a in range(q):
+            for b in range(a, q):
+                twice = 1.0 if a == b else 2.0
+                square = twice * U[i, a] * U[i, b]
+                gain[r, p + s], variance[r, s] = square, C[i, s]
+                variance[r, p + s] = square + twice * C[i, s] if b < q - 1 else square
+                s += 1
+    return gain, variance
+
+
+@njit(cache=True, nogil=True)
+def single(X, size):
+    """Return X, its columns divided by `size`, in single precision."""
+    found = np.empty(X.shape, np.float32)
+    inverse = 1.0 / size
+    for i in range(len(X)):
+        for s in range(X.shape[1]):
+            found[i, s] = X[i, s] * inverse[s]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def largest(X):
+    """Return the largest size of a number in each column of X."""
+    found = np.zeros(X.shape[1])
+    for i in range(len(X)):
+        for s in range(X.shape[1]):
+            found[s] = max(found[s], abs(X[i, s]))
+    return found
+
+
+@njit(cache=True, nogil=True)
 def _row_halves(row, V, j, Y):
     """Return the row's halves of the gain and the variance in column j; Y gets C v and P v."""
     q = V.shape[1]
@@ -117,31 +161,26 @@ def _float_of(bits, single):
 
 
 @njit(cache=True, nogil=True)
-def _best(place, falling, near, top, floor, deep, other, counts):
-    """Keep the best of the cells near the level, about `deep`; return their number, and the best rate of all others."""
-    if near <= deep:
-        return near, other
-    counts[:] = 0
-    parts = np.float32(len(counts)) / max(top - floor, np.float32(1e-6) * top)
-    for t in range(near):
-        counts[min(int((-falling[t] - floor) * parts), len(counts) - 1)] += 1
-    k, total = len(counts) - 1, counts[-1]
-    while total < deep and k > 0:
-        k -= 1
-        total += counts[k]
-    kept = 0
-    for t in range(near):
-        if min(int((-falling[t] - floor) * parts), len(counts) - 1) >= k:
-            place[kept], falling[kept] = place[t], falling[t]
-            kept += 1
-        else:
-            other = max(other, -falling[t])
-    return kept, other
+def _top(bits, low, high):
+    """Return the largest of bits[low:high], 0 where there is none above."""
+    found = np.int32(0)
+    for k in range(low, high):
+        found = max(found, bits[k])
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _where(bits, low, high, value):
+    """Return the first place from low on that holds `value`."""
+    for k in range(low, high):
+        if bits[k] == value:
+            return k
+    return high
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # a division that may raise is not vectorized
 def buy_rows(
-    rows, gain, variance, unit, is_open, price, noise, span, U, V, Cu, M, Cv, Pv,
+    rows, gain, variance, unit, is_open, price, noise, span, U, V, Cu, M, parts, Cv, Pv,
     level, money, most, quota, deep, by_sum, best,
 ):  # fmt: skip
     """Buy in a block of rows what reaches `level`; return rows, columns, weights, losses, and the money left.
@@ -150,8 +189,9 @@ def buy_rows(
     both over what `unit` says, two numbers. is_open : (r, n). price : broadcasts to (r, n), as does noise, that of an answer;
     span : that of yes/no answers, 0 where all cells count alike. U, V : (m, q), (n, q) designs, last coordinate one.
     Packed: Cu, M, covariances and sums over open cells of all rows, changed in place (with `by_sum` M stays); Cv, Pv,
-    covariances of the columns and C N C.
-    deep : (m,), the best of a row that are looked at, about so many: BINS parts of the range of its rates are counted.
+    covariances of the columns and C N C. parts : two of (r, 2p), :func:`row_parts` of the block.
+    deep : (m,), the best of a row that are looked at, so many, and none after MISSES that fell below the level one after
+    the other. The next one is the best of the bests of parts of the row, sqrt(n) cells each.
     quota : (n,), cells that a column may still give; -1 after it has refused one. most : cells at most.
     best : (m,), gets what a row may gain for its price at most, of the rows of the block.
     The weight of a purchase is one over the variance of what it tells its column, its loss what N loses times u u'.
@@ -161,11 +201,11 @@ def buy_rows(
     size = min(most, gain.size)
     of, found = np.empty(size, np.int64), np.empty(size, np.int64)
     weight, lost = np.empty(size), np.empty(size)
-    row, Y, full = np.empty((2, q, q)), np.empty((2, q)), np.empty((3, q, q))
-    form, packed = np.empty((2, p)), np.empty((1, p))
-    rates, falling = np.empty(n, np.float32), np.empty(n, np.float32)
-    bits, single = rates.view(np.int32), np.empty(1, np.float32)
-    place, counts = np.empty(n, np.int64), np.empty(BINS, np.int64)
+    row, Y, form = np.empty((2, q, q)), np.empty((2, q)), np.empty((2, p))
+    # above 0 the bits of a float are in order, and a largest whole number is found at once
+    rates, single = np.empty(n, np.float32), np.empty(1, np.float32)
+    bits, width = rates.view(np.int32), max(16, int(np.sqrt(n)))
+    tops = np.empty(-(-n // width), np.int32)
     tall, wide = int(price.shape[0] > 1), int(price.shape[1] > 1)
     noise_tall, noise_wide = int(noise.shape[0] > 1), int(noise.shape[1] > 1)
     floor = np.float32(level / ROUGH)
@@ -186,42 +226,30 @@ def buy_rows(
                 rates[j] = unit[0] * gain[r, j] / (spread * cost)
                 if cost > money or not is_open[r, j]:
                     rates[j] = 0.0
-        # above 0 the bits of a float are in order, and a largest whole number is found at once
-        bits_of_top = np.int32(0)
-        for j in range(n):
-            bits_of_top = max(bits_of_top, bits[j])
-        other, near = _float_of(bits_of_top, single), 0
-        if other >= floor:
-            top, other = other, np.float32(0.0)
-            for j in range(n):
-                if rates[j] >= floor:
-                    place[near], falling[near] = j, -rates[j]
-                    near += 1
-                else:
-                    other = max(other, rates[j])
-            near, other = _best(place, falling, near, top, floor, deep[i], other, counts)
-        best[i] = ROUGH * other
-        if near == 0 or count == most:
-            if near:
-                best[i] = max(best[i], -falling[:near].min())
+        for g in range(len(tops)):
+            tops[g] = _top(bits, g * width, min((g + 1) * width, n))
+        most_bits = _top(tops, 0, len(tops))
+        if _float_of(most_bits, single) < floor or count == most:
+            best[i] = ROUGH * single[0]
             continue
-        _product(Cu, i, M, i, packed, 0, full)
         s = 0
         for a in range(q):
             for b in range(a, q):
-                twice = 1.0 if a == b else 2.0
                 row[0, a, b] = row[0, b, a] = Cu[i, s]
-                row[1, a, b] = row[1, b, a] = packed[0, s]
-                form[0, s] = form[1, s] = twice * U[i, a] * U[i, b]
-                if b < q - 1:
-                    form[1, s] += twice * Cu[i, s]
+                row[1, a, b] = row[1, b, a] = parts[0][r, s]
                 s += 1
-        ratio, highest, before = 1.0, 0.0, count
-        for t in np.argsort(falling[:near], kind="mergesort"):
-            j = place[t]
+        for s in range(p):
+            form[0, s], form[1, s] = parts[0][r, p + s], parts[1][r, p + s]
+        ratio, highest, before, looked, missed = 1.0, 0.0, count, 0, 0
+        while _float_of(most_bits, single) >= floor and looked < deep[i] and missed < MISSES:
+            stale, g = single[0], _where(tops, 0, len(tops), most_bits)
+            j = _where(bits, g * width, n, most_bits)
+            bits[j], looked = 0, looked + 1
+            tops[g] = _top(bits, g * width, min((g + 1) * width, n))
+            most_bits = _top(tops, 0, len(tops))
             cost, about = price[r * tall, j * wide], noise[r * noise_tall, j * noise_wide]
             if count == most or cost > money or quota[j] <= 0:
-                highest = max(highest, -falling[t])
+                highest = max(highest, stale)
                 if quota[j] == 0:
                     quota[j] = -1
                 continue
@@ -230,10 +258,12 @@ def buy_rows(
             along, spread = max(along, 0.0), max(spread, 0.0)
             d = about + spread + across
             rate = (along + more) / (d * cost)
-            ratio = rate / -falling[t]
+            ratio = rate / stale
             if rate < level:
                 highest = max(highest, rate)
+                missed += 1
                 continue
+            missed = 0
             money -= cost * (1.0 - 1e-12)
             quota[j] -= 1
             loss = 1.0 if span == 0.0 else (span / about) ** 2
@@ -249,6 +279,7 @@ def buy_rows(
                         M[i, s] -= loss * V[j, a] * V[j, b]
                         s += 1
             _learn(row, Y, square, 1.0 / d)
+        best[i] = ROUGH * _float_of(most_bits, single)
         if count > before:
             s = 0
             for a in range(q):

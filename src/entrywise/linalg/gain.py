@@ -51,7 +51,7 @@ SHARE = 1 / 64  # of what is left of the money, that a pass is to cost
 STEPS = 16  # of slack, down which a pass goes at most to find so much
 TRUST = 0.2  # of the cells that rows seem to want, what the first pass is expected to buy; later ones by what they did
 LEAST = 8  # cells of a row that are looked at
-DEPTH = 3  # and beside these, so many times what the row is expected to buy
+DEPTH = 6  # and beside these, so many times what the row is expected to buy
 REFUSING = 8  # of the columns, one in so many may refuse cells, and passes still go down
 
 IsOpen = Callable[[Indices], NDArray[np.bool_]]
@@ -203,11 +203,10 @@ class Gains:
 
     def _features(self) -> tuple[Array, Array, Array, Array]:
         """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
-        return (
-            np.hstack([_sandwich(self.Cu, self.M), squares(self.U)]),
-            np.ascontiguousarray(np.hstack([squares(self.V), _sandwich(self.Cv, self.N)]).T),
-            *self._variance_halves(),
-        )
+        own, spread = row_parts(np.arange(len(self.U)), self.U, self.Cu, self.M)
+        across = np.hstack([squares(self.V), _sandwich(self.Cv, self.N)]).T
+        right = np.ascontiguousarray(col_features(self.V, self.Cv).T)
+        return own, np.ascontiguousarray(across), spread, right
 
     def blocks(self) -> Iterator[tuple[Indices, Array, Array]]:
         """Yield (rows, gains, variances of the expected answers) for blocks of rows; both of shape (len(rows), n)."""
@@ -291,6 +290,7 @@ class _Passes:
         self.gains, self.is_open, self.price = gains, is_open, price
         self.money, self.most, self.slack = money, most, slack
         self.best = np.full(m, np.inf)
+        self.is_small = small.is_small(m, n)
         self.mean_price, self.cheapest = np.ones(m), np.zeros(m)
         self.known = [np.maximum(x, 1) for x in gains.known]
         self.Pv = _sandwich(gains.Cv, gains.N)
@@ -349,28 +349,28 @@ class _Passes:
     def _pass(self, level: float) -> None:
         """Let every row that reaches the level buy down to it; columns learn afterwards."""
         gains, before = self.gains, self.money
-        if small.is_small(len(gains.U), len(gains.V)):
+        if self.is_small:
             buy_rows, columns_learn = small.buy_rows, small.columns_learn
         else:
             from entrywise.linalg._jit_gain import buy_rows, columns_learn
         self.quota = 1 + np.maximum(self.known[1] - FEW, 0) // 2
         span = 0.0 if gains.logits is None else gains.logits.span
-        parts = []
-        for rows, gain, variance, unit, noise in self._blocks(level):
+        bought = []
+        for rows, parts, gain, variance, unit, noise in self._blocks(level):
             cost = self.price(rows)
             if level == np.inf:
                 self.mean_price[rows] = cost.mean(axis=1)
                 self.cheapest[rows] = cost.min(axis=1)
             *found, self.money = buy_rows(
                 rows, gain, variance, unit, self._open(rows, level == np.inf), cost, noise, span, gains.U, gains.V,
-                gains.Cu, gains.M, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
+                gains.Cu, gains.M, parts, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
                 self.deep, gains.by_sum, self.best,
             )  # fmt: skip
-            parts.append(found)
+            bought.append(found)
             self.most -= len(found[0])
             if self.most == 0:
                 break
-        rows, cols, weight, lost = (np.concatenate(x) for x in zip(*parts, strict=True))
+        rows, cols, weight, lost = (np.concatenate(x) for x in zip(*bought, strict=True))
         columns_learn(gains.U, gains.Cv, gains.N, self.Pv, rows, cols, weight, lost)
         self.bought.append((rows, cols))
         np.bitwise_and.at(self.bits, (rows, cols >> 3), ~(128 >> (cols & 7)).astype(np.uint8))
@@ -382,16 +382,23 @@ class _Passes:
 
     def _blocks(
         self, level: float
-    ) -> Iterator[tuple[Indices, NDArray[np.float32], NDArray[np.float32], Array, Array]]:
-        """Yield (rows, gains times (noise + variance), variances, their two units, noises) of rows that reach a level.
+    ) -> Iterator[
+        tuple[Indices, tuple[Array, Array], NDArray[np.float32], NDArray[np.float32], Array, Array]
+    ]:
+        """Yield rows that reach a level with their halves, gains times (noise + variance), variances, two units, noises.
 
         Gains and variances are in single precision, of shape (len(rows), n); the arrays are used again.
         """
         gains, rows = self.gains, np.flatnonzero(self.best >= level)
-        U, V, Cu, Cv = gains.U[rows], gains.V, gains.Cu[rows], gains.Cv
-        own = np.hstack([_sandwich(Cu, gains.M[rows]), squares(U)])
-        gain_left, gain_right, top = _single(own, np.hstack([squares(V), self.Pv]).T)
-        var_left, var_right, unit = _single(row_features(U, Cu), col_features(V, Cv).T)
+        U, V, Cu, Cv = gains.U, gains.V, gains.Cu, gains.Cv
+        if self.is_small:
+            own, spread = row_parts(rows, U, Cu, gains.M)
+        else:
+            from entrywise.linalg import _jit_gain
+
+            own, spread = _jit_gain.row_parts(rows, U, Cu, gains.M)
+        gain_left, gain_right, top = self._single(own, np.hstack([squares(V), self.Pv]).T)
+        var_left, var_right, unit = self._single(spread, col_features(V, Cv).T)
         step = max(1, CACHED // len(V))
         both = np.empty((2, min(step, len(rows)), len(V)), np.float32)
         noise = np.full((1, 1), gains.s2)
@@ -402,7 +409,22 @@ class _Passes:
             np.matmul(var_left[part], var_right, out=variance)
             if gains.logits is not None:
                 noise = np.asarray(gains._noise(rows[part], unit * variance.astype(np.float64)))
-            yield rows[part], gain, variance, np.array([top, unit]), noise
+            halves = own[part], spread[part]
+            yield rows[part], halves, gain, variance, np.array([top, unit]), noise
+
+    def _single(self, left: Array, right: Array) -> tuple[Array, Array, float]:
+        """Return factors of ``left @ right / unit`` in single precision, whose entries are at most one, and the unit."""
+        if self.is_small:
+            size = np.maximum(np.abs(left).max(axis=0, initial=0.0), SMALLEST)
+            scaled = (left / size).astype(np.float32)
+        else:
+            from entrywise.linalg import _jit_gain
+
+            size = np.maximum(_jit_gain.largest(left), SMALLEST)
+            scaled = _jit_gain.single(left, size)
+        right = right * size[:, None]
+        unit = max(float(np.abs(right).max(initial=0.0)), SMALLEST)
+        return scaled, (right / unit).astype(np.float32), unit
 
     def _open(self, rows: Indices, first: bool) -> NDArray[np.bool_]:
         """Tell which cells of rows are open and were not bought in an earlier pass; one bit a cell is kept."""
@@ -425,9 +447,7 @@ def _sandwich(C: Array, M: Array) -> Array:
     return np.asarray((full @ unpacked(M, q) @ full)[:, a, b])
 
 
-def _single(left: Array, right: Array) -> tuple[Array, Array, float]:
-    """Return factors of ``left @ right / unit`` in single precision, whose entries are at most one, and the unit."""
-    size = np.maximum(np.abs(left).max(axis=0, initial=0.0), SMALLEST)
-    right = right * size[:, None]
-    unit = max(float(np.abs(right).max(initial=0.0)), SMALLEST)
-    return (left / size).astype(np.float32), (right / unit).astype(np.float32), unit
+def row_parts(rows: Indices, U: Array, C: Array, M: Array) -> tuple[Array, Array]:
+    """Return the halves of some rows of the gains and the variances, (r, 2p) each; as the compiled one does."""
+    U, C = U[rows], C[rows]
+    return np.hstack([_sandwich(C, M[rows]), squares(U)]), row_features(U, C)

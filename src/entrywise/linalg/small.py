@@ -15,7 +15,7 @@ from entrywise.types import Array, Indices
 
 # cells m x n: above, the hundreds of fits of a rehearsal take longer than numba's import and its cached kernels
 SMALL = 10_000
-BINS = 64  # parts of the range of a row's rates, to find its best
+MISSES = 3  # cells of a row, one after the other, that no longer reach the level: the next ones will not either
 ROUGH = 1.0 + 1e-4  # by which a gain in single precision may fall short
 FEW_NODES, FEW_EDGES = (
     300,
@@ -142,6 +142,7 @@ def buy_rows(
     V: Array,
     Cu: Array,
     M: Array,
+    parts: tuple[Array, Array],
     Cv: Array,
     Pv: Array,
     level: float,
@@ -161,16 +162,19 @@ def buy_rows(
     bought: list[tuple[int, int, float, float]] = []
     for r, i in enumerate(rows.tolist()):
         rate = np.where(is_open[r] & (price[r] <= money), every[r], 0.0)
-        near = _best(rate, level / ROUGH, deep[i])
-        best[i] = ROUGH * np.delete(rate, near).max(initial=0.0)
+        near = np.flatnonzero(rate >= level / ROUGH)
         if not len(near) or len(bought) == most:
-            best[i] = max(best[i], rate[near].max(initial=0.0))
+            best[i] = ROUGH * rate.max(initial=0.0)
             continue
+        near = near[np.argsort(-rate[near], kind="stable")][: int(np.ceil(deep[i]))]
         C = _unpacked(Cu[i : i + 1], q)[0]
-        P = C @ _unpacked(M[i : i + 1], q)[0] @ C
+        P = _unpacked(parts[0][r : r + 1, : len(a)], q)[0]
         shared, u = C[:-1, :-1].copy(), U[i]
-        ratio, highest, before = 1.0, 0.0, len(bought)
-        for j in near[np.argsort(-rate[near], kind="stable")].tolist():
+        ratio, highest, before, looked, missed = 1.0, 0.0, len(bought), 0, 0
+        for j in near.tolist():
+            if missed == MISSES:
+                break
+            looked += 1
             if len(bought) == most or price[r, j] > money or quota[j] <= 0:
                 highest = max(highest, rate[j])
                 quota[j] = -1 if quota[j] == 0 else quota[j]
@@ -184,7 +188,9 @@ def buy_rows(
             ratio = now / rate[j]
             if now < level:
                 highest = max(highest, now)
+                missed += 1
                 continue
+            missed = 0
             money -= price[r, j] * (1.0 - 1e-12)
             quota[j] -= 1
             loss = 1.0 if span == 0.0 else float((span / noise[r, j]) ** 2)
@@ -195,6 +201,7 @@ def buy_rows(
                 M[i] -= loss * v[a] * v[b]
             C -= np.outer(x, x) / d
             P += square * np.outer(x, x) - (np.outer(x, w) + np.outer(w, x)) / d
+        best[i] = ROUGH * np.delete(rate, near[:looked]).max(initial=0.0)
         if len(bought) > before:
             Cu[i] = C[a, b]
             best[i] *= min(ratio, 1.0)
@@ -202,19 +209,6 @@ def buy_rows(
     cells = np.array([x[:2] for x in bought], np.int64).reshape(-1, 2)
     told = np.array([x[2:] for x in bought], np.float64).reshape(-1, 2)
     return cells[:, 0].copy(), cells[:, 1].copy(), told[:, 0].copy(), told[:, 1].copy(), money
-
-
-def _best(rate: Array, floor: float, deep: float) -> Indices:
-    """Return the places of the rates that reach `floor`, about `deep` of the best: counted in BINS parts of their range."""
-    near = np.flatnonzero(rate >= floor)
-    if len(near) <= deep:
-        return near
-    top = rate[near].max()
-    part = ((rate[near] - floor) * (BINS / max(top - floor, 1e-6 * top))).astype(np.int64)
-    part = np.minimum(part, BINS - 1)
-    above = np.cumsum(np.bincount(part, minlength=BINS)[::-1])[::-1]  # in this part and those above
-    enough = np.flatnonzero(above >= deep)
-    return np.asarray(near[part >= (enough[-1] if len(enough) else 0)])
 
 
 def columns_learn(
