@@ -29,6 +29,9 @@ ALIKE = 1e10  # largest over smallest weight up to which a dense inverse keeps s
 BORROWED_STEPS = 60  # iterations with the factor of other weights; a new one costs about a hundred
 # binary digits of the nodes whose potentials, or flows, stay in the cache together; products with them need both
 BLOCK, HALF_BLOCK = 15, 16
+ROUND_OFF = (
+    1e-15  # share of the largest potential or difference, below which nothing is left to solve for
+)
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 
 
@@ -407,7 +410,7 @@ class Laplacian:
         p = self.center(self.walk(d))
         misfit, iterations, last = self._misfit(d, p), 0, np.inf
         for _ in range(rounds):
-            if np.abs(misfit).max(initial=0.0) <= 1e-15 * np.abs(d).max(initial=0.0):
+            if np.abs(misfit).max(initial=0.0) <= ROUND_OFF * np.abs(np.r_[p, d]).max(initial=0.0):
                 break
             step = self.solve(self.divergence(self.weights * misfit), rtol)
             iterations = max(iterations, self.iterations)
