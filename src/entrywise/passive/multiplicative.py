@@ -33,8 +33,11 @@ ROUND_OFF = 1e-28  # share of the sum of squares that counts as nothing: (100 ep
 MINIMAX = "minimax constant: largest Frobenius error for each unit of disturbance of these entries"
 STEPS = (1.0, 0.5, 0.25, 0.1)  # lengths that a Gauss-Newton step tries
 INEXACT = 1e-3, 1e-3, 1e-4  # residuals of the steps' systems: the objective sees their squares
-SETTLED = 1e-6  # gain of a step in a large table below which single lines move, if any: sweeps do for that
-SWEEPS = 20  # then, at most
+SETTLED, MANY = (
+    1e-6,
+    100_000,
+)  # gain of a step beyond which, in tables of so many entries, none follows
+SWEEPS = 6  # after each step, at most
 ORDINARY = (1e-100, 1e100)  # sizes whose squares need no care
 FAR = 345.0  # logarithm of a factor whose square is still a number, with room for sums
 SPAN = 1e100  # how far apart entries, and noise, may lie: their squares stand in one system
@@ -399,34 +402,33 @@ class MultiplicativeFit:
         return self.i[used], self.j[used], self.a[used], self.precision[used]
 
     def refine(self, max_steps: int = 10, tol: float = 1e-8) -> None:
-        """Minimise the squared error itself: Gauss-Newton steps, each polished by one alternating sweep.
+        """Minimise the squared error itself: Gauss-Newton steps, each polished by a few alternating sweeps.
 
-        They end when they gain a share of `tol`; in large tables earlier, and sweeps alone take care of single lines.
+        They end when they gain a share of `tol`; in large tables earlier, where only single lines still move.
         """
         self.adopt_zero_lines()
         used = self.used()
         now = self.objective(self.x, self.y, used)
         least = ROUND_OFF * float(np.sum(self.precision[used] * self.a[used] ** 2))
-        settled = min(SETTLED, 1e-13 * len(self.a))  # above `tol` beyond 100,000 entries
+        settled = max(tol, min(SETTLED, 1e-13 * len(self.a)))
         for k in range(max_steps):
             if now <= least:
                 return
             before = now
             now = self._step(used, now, INEXACT[min(k, len(INEXACT) - 1)])
             gain = before - now
-            now = self.sweep(used, now)
+            now = self._sweeps(used, now, tol)
             self.steps += 1
-            if before - now <= tol * before:
-                return
-            if tol < settled and gain <= settled * before:
-                self._settle(used, now, tol)
+            if before - now <= tol * before or (len(self.a) > MANY and gain <= settled * before):
                 return
 
-    def _settle(self, used: Indices | slice, now: float, tol: float) -> None:
+    def _sweeps(self, used: Indices | slice, now: float, tol: float) -> float:
+        """Sweep while it helps, a few times: what single lines gain, a step would have to be taken anew for."""
         for _ in range(SWEEPS):
             before, now = now, self.sweep(used, now)
             if before - now <= tol * before:
-                return
+                break
+        return now
 
     def _step(self, used: Indices | slice, now: float, rtol: float) -> float:
         """Take one Gauss-Newton step, a Laplacian system, as long as it helps; return the objective."""
