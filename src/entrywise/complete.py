@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
 import os
 from collections.abc import Callable
@@ -22,29 +21,19 @@ from entrywise.answers import (
 )
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.frames import is_frame
+from entrywise.held_out import IN_UNITS, MARGIN, compare, own_units, without_words
 from entrywise.intervals import conformal, conformal_of_blocks
 from entrywise.linalg.blocks import BlockEntries, is_blocks
-from entrywise.linalg.line_scales import line_scales
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank, low_rank_of_blocks
 from entrywise.passive.rank_one import rank_one
-from entrywise.results import Features, LowRank, Units
+from entrywise.results import Features, LowRank
 from entrywise.results.features import labels_of
-from entrywise.results.units import apart
-from entrywise.types import Array, Indices, Seed, generator
+from entrywise.types import Indices, Seed, generator
 
-MARGIN = 0.98  # rank one must have at most this share of low_rank's held-out error to be chosen
-FEW = 500  # observations below which methods are compared by folds instead of on one tenth
-FOLDS = 5
 YARDSTICK = 2_000_000  # entries by which the error of biases alone is told; more are many
-UNITS = ("auto", "one", "columns", "rows")
-APART = 5.0  # times that spreads of lines are apart, from which units of their own are tried
-FEW_FOR_UNITS = 50  # observations below which they are not
-FAR_BETTER = 2.0  # times smaller in standard deviations: raw values then count no more
-NO_NEWS = 0.95  # standard deviations: an error above is hardly better than that of each line's mean
 TINY_SIDE = 10  # lines of the shorter side below which yes/no fits are chosen by held-out loss
 CLIPPED = 0.01  # least probability that a Gaussian fit of yes/no answers is taken to mean
-IN_UNITS = ("penalty", "max_error", "weights", "low", "high", "start")  # in the unit of the values
 LINE_BYTES = 48  # least that a line takes at rank 0, its covariance not counted; measured
 ENTRY_BYTES = 40  # least that a known entry takes; measured
 COPIES = 2  # of a line's covariance while the components are turned
@@ -159,7 +148,8 @@ def complete(
             )
         seen = seen.scaled(1.0 / unit)
     draws = generator(rng if random_state is None else random_state)
-    own, why = _own_units(seen, units, method, kind, bounds, draws, {**params, **described})
+    able = method in ("auto", *LOW_RANK) and kind == "gaussian" and bounds is None
+    own, why = own_units(seen, units, able, method == "auto", draws, {**params, **described})
     if own is not None:
         seen = own.strip(seen)
         method = "low-rank" if method == "auto" else method
@@ -182,79 +172,6 @@ def complete(
     if kind == "counts" and range_ is None:
         return replace(found, bounds=(0.0, np.inf), report=report)
     return _in_range(found, range_, bounds is not None, report)
-
-
-def _own_units(
-    seen: Observations,
-    units: str,
-    method: str,
-    kind: str,
-    bounds: tuple[float, float] | None,
-    rng: np.random.Generator,
-    params: dict[str, Any],
-) -> tuple[Units | None, list[str]]:
-    """Return the units of columns, or of rows, where these have their own, and why."""
-    if units not in UNITS:
-        raise ParameterError(f"units must be one of {', '.join(UNITS)}, got {units!r}")
-    able = method in ("auto", *LOW_RANK) and kind == "gaussian" and bounds is None
-    able = able and all(params.get(name) is None for name in IN_UNITS)
-    if units in ("rows", "columns"):
-        if not able:
-            raise ParameterError(
-                f"units={units!r} is for numbers that low-rank completes, without bounds or a start; give one of them alone"
-            )
-        return Units.of(seen, units == "rows"), [f"{units} are in units of their own"]
-    if units == "one" or not able or len(seen) < FEW_FOR_UNITS:
-        return None, []
-    sizes = [apart(seen, by_rows) for by_rows in (False, True)]
-    if max(sizes) < APART:
-        return None, []
-    # a row that meets a column of large numbers is spread, too: which side it is, both together say
-    off = np.abs(seen.values - np.median(seen.values))
-    of_rows, of_cols = (
-        np.ptp(np.log(x)) for x in line_scales(seen.rows, seen.cols, off, seen.shape)
-    )
-    own = Units.of(seen, bool(of_rows > of_cols))
-    told = _foretold(seen, own, method == "auto" and not params, rng, params)
-    if told is None:
-        return None, []
-    words = (
-        f"{own.axis} are in units of their own (spreads {sizes[own.by_rows]:.0f} times apart): held-out error {told[1]:.3g} "
-        f"standard deviations, {told[0]:.3g} in one unit"
-    )
-    return own, [words]
-
-
-def _foretold(
-    seen: Observations,
-    own: Units,
-    products: bool,
-    rng: np.random.Generator,
-    params: dict[str, Any],
-) -> Array | None:
-    """Return held-out errors, in standard deviations of a line, in one unit and in their own; None where one unit is to be kept.
-
-    With `products` rank one must be beaten, too.
-    """
-
-    def in_units(kept: Observations) -> LowRank:
-        return replace(low_rank(own.strip(kept), **params), units=own)
-
-    fits: tuple[Callable[..., LowRank], ...] = (lambda kept: low_rank(kept, **params), in_units)
-    found = None
-    if products and min(seen.shape) > 1:
-        three = (*fits, _without_words(rank_one))
-        found = _held_out_errors(seen, three, copy.deepcopy(rng))
-    if found is None:  # rank one leaves too much open
-        found = _held_out_errors(seen, fits, copy.deepcopy(rng))
-    if found is None:
-        return None
-    errors, at = found
-    raw = np.sqrt(np.mean(errors**2, axis=1))
-    told = np.sqrt(np.mean((errors / own.at(seen.rows[at], seen.cols[at])[1]) ** 2, axis=1))
-    better = told[1] <= MARGIN * np.delete(told, 1).min()
-    sound = raw[1] <= raw[0] and told[1] < NO_NEWS  # also as the values are, and better than a mean
-    return told if better and (sound or told[0] > FAR_BETTER * told[1]) else None
 
 
 def _refuse_for_blocks(
@@ -520,7 +437,7 @@ def _auto(
         or len(seen) < 5
     ):
         return found, reasons
-    errors = compare(seen, (low_rank, _without_words(rank_one)), rng)
+    errors = compare(seen, (low_rank, without_words(rank_one)), rng)
     if errors is None:
         return found, [*reasons, "too few linked entries to try rank one"]
     general, one = errors
@@ -551,49 +468,6 @@ def _tiny(
     if losses[0] < losses[1]:
         return "binary", [*LIKELIHOOD_WORDS["binary"], words]
     return "ordinal", [f"two-valued answers on a tiny side: fitted as numbers, {words}"]
-
-
-def compare(
-    seen: Observations, fits: tuple[Callable[..., LowRank], ...], rng: np.random.Generator
-) -> Array | None:
-    """Return each method's error on the same held-out entries, one tenth or five folds; None where they cannot tell.
-
-    Only entries that every method completes are counted; None when fewer than five, or half, are.
-    """
-    found = _held_out_errors(seen, fits, rng)
-    return None if found is None else np.asarray(np.sqrt(np.mean(found[0] ** 2, axis=1)))
-
-
-def _held_out_errors(
-    seen: Observations, fits: tuple[Callable[..., LowRank], ...], rng: np.random.Generator
-) -> tuple[Array, Indices] | None:
-    """Return the errors of each method, shape (fits, t), and the t held-out observations; as :func:`compare`."""
-    few = len(seen) < FEW
-    order = rng.permutation(len(seen))
-    size = len(seen) // (FOLDS if few else 10)
-    starts = [f * size for f in range(FOLDS if few else 1)]
-    errors: list[Array] = []
-    parts: list[Indices] = []
-    for start in starts:
-        last = few and start == starts[-1]
-        held = np.zeros(len(seen), bool)
-        held[order[start : None if last else start + size]] = True
-        kept, test = seen.take(~held), seen.take(held)
-        try:
-            guesses = np.stack([fit(kept).entries(test.rows, test.cols) for fit in fits])
-        except DataError:
-            return None
-        errors.append(guesses - test.values)
-        parts.append(np.flatnonzero(held))
-    found = np.concatenate(errors, axis=1)
-    usable = np.all(np.isfinite(found), axis=0)
-    if usable.sum() < max(5, 0.5 * found.shape[1]):
-        return None
-    return found[:, usable], np.concatenate(parts)[usable]
-
-
-def _without_words(fit: Callable[..., LowRank]) -> Callable[[Observations], LowRank]:
-    return lambda kept: fit(kept, certify=False)
 
 
 def _calibrated(
