@@ -13,6 +13,7 @@ from numba import njit
 
 from entrywise.linalg._jit_sets import root_of
 
+ROUND_OFF = 1e-6  # of the residual that is asked for: there is no more to gain
 EXACT_KEYS = 64  # buckets of the elimination queue: exact degrees below this, then eight an octave
 
 
@@ -469,23 +470,32 @@ def _solve_reduced(
 
     The latter are eliminated, exactly: (D1 - W D2^-1 W') x1 = b1 + W D2^-1 b2. Conjugate gradients with the diagonal
     D1 take half as many iterations for it as with D for the whole (Reid, 1972). `r`, `p` and `q` are overwritten.
-    Returns what :func:`_solve_component` does.
+
+    A residual weighed by the diagonal is far from the error's energy, and what an iteration adds to the energy of x is
+    known: what the last quarter of them added stands for what is missing (Hestenes and Stiefel, 1952). Returns
+    iterations, the energy of x, and what is missing.
     """
-    start = 0.0
+    start = energy = 0.0
     for k in range(lo, mid):
         start += right[k] * right[k] / diagonal[k]
         r[k] = right[k]
     for k in range(mid, hi):
-        start += right[k] * right[k] / diagonal[k]
+        energy += right[k] * right[k] / diagonal[k]
         q[k] = right[k] / diagonal[k]
+    start += energy
     _to_first(a, b, weight, q, r)
     now = 0.0
     for k in range(lo, mid):
         x[k] = 0.0
         p[k] = r[k] / diagonal[k]
         now += r[k] * p[k]
-    steps, least, goal = 0, now, rtol * rtol * start
-    while steps < most and now > goal:
+    after = np.empty(most + 1)  # energy of x after so many iterations
+    after[0], steps, missing = energy, 0, np.inf
+    least = ROUND_OFF * rtol * rtol * start
+    while steps < most and missing > rtol * rtol * energy:
+        if not now > least:
+            missing = 0.0
+            break
         for k in range(lo, hi):
             q[k] = 0.0
         _to_second(a, b, weight, p, q)
@@ -506,15 +516,19 @@ def _solve_reduced(
         beta = new / now
         for k in range(lo, mid):
             p[k] = r[k] / diagonal[k] + beta * p[k]
-        steps, now, least = steps + 1, new, min(least, new)
-        if steps == most // 3 and least > start * rtol ** (2.0 / 3.0):
+        energy += alpha * now
+        steps, now = steps + 1, new
+        after[steps] = energy
+        if steps > 1:
+            missing = energy - after[steps - max(2, steps // 4)]
+        if steps == most // 3 and missing > energy * rtol ** (2.0 / 3.0):
             break
     for k in range(mid, hi):
         q[k] = right[k]
     _to_second(a, b, weight, x, q)
     for k in range(mid, hi):
         x[k] = q[k] / diagonal[k]
-    return steps, start, now
+    return steps, energy, missing
 
 
 @njit(cache=True)
@@ -616,9 +630,9 @@ def conjugate_gradients(
     Component c has the nodes begin[c]..begin[c + 1] - 1 and the edges edges[c]..edges[c + 1] - 1. With `jacobi`, then
     `pivot` is the diagonal, its nodes from middle[c] on are eliminated where there are any. `right` is overwritten.
 
-    Convergence is judged by sqrt(r' z) against its first value: with a good preconditioner that is the
-    energy norm of the error. With `jacobi` components that would take more than `most` iterations are given up after
-    a third of them.
+    Convergence is judged by sqrt(r' z) against its first value, with a good preconditioner the energy norm of the error,
+    and by the energy itself where nodes were eliminated. With `jacobi` components that would take more than `most`
+    iterations are given up after a third of them.
     """
     n = len(right)
     x, r, p, q = np.zeros(n), np.empty(n), np.empty(n), np.empty(n)

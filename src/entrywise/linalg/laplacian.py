@@ -62,7 +62,7 @@ class Laplacian:
     iterations : int
         Conjugate-gradient iterations of the last solve, of the component that took most.
     reached : float
-        Relative residual, in the preconditioner's norm, at which it ended.
+        Relative error at which it ended, told as ``rtol`` of :meth:`solve` is.
 
     Notes
     -----
@@ -349,7 +349,8 @@ class Laplacian:
         ----------
         b : ndarray of shape (n,) or (n, k)
         rtol : float
-            Relative residual in the preconditioner's norm, near to the error's energy norm.
+            Relative error in the energy norm, as the residual in the preconditioner's norm tells it, or what the last
+            iterations gained where the diagonal is the preconditioner of one side.
         method : {"auto", "cholesky", "jacobi"}
             ``auto`` keeps the diagonal as preconditioner where that converges within 200 iterations.
         most : int

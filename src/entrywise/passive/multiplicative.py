@@ -32,7 +32,7 @@ FLAT = 1e-200  # share of the largest weight below which an entry no longer stee
 ROUND_OFF = 1e-28  # share of the sum of squares that counts as nothing: (100 eps)^2, or so
 MINIMAX = "minimax constant: largest Frobenius error for each unit of disturbance of these entries"
 STEPS = (1.0, 0.5, 0.25, 0.1)  # lengths that a Gauss-Newton step tries
-INEXACT = 1e-3, 1e-3, 1e-4  # residuals of the steps' systems: the objective sees their squares
+INEXACT = 1e-2, 1e-2, 1e-3  # relative errors of the steps: the objective sees their squares
 SETTLED, MANY = (
     1e-6,
     100_000,
