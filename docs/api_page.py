@@ -14,7 +14,7 @@ from typing import Any
 ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Values", ("", "queries", "observations", "results", "exceptions")),
     ("Files", ("tables",)),
-    ("Completion", ("complete", "passive", "intervals", "metrics", "datasets")),
+    ("Completion", ("complete", "held_out", "passive", "intervals", "metrics", "datasets")),
     ("Active", ("active",)),
     ("Online", ("online",)),
     ("Running", ("play", "run", "oracles", "budget")),

@@ -33,10 +33,8 @@ ROUND_OFF = 1e-28  # share of the sum of squares that counts as nothing: (100 ep
 MINIMAX = "minimax constant: largest Frobenius error for each unit of disturbance of these entries"
 STEPS = (1.0, 0.5, 0.25, 0.1)  # lengths that a Gauss-Newton step tries
 INEXACT = 1e-2, 1e-2, 1e-3  # relative errors of the steps: the objective sees their squares
-SETTLED, MANY = (
-    1e-6,
-    100_000,
-)  # gain of a step beyond which, in tables of so many entries, none follows
+SETTLED = 1e-6  # gain of a step, at ten million entries or more, after which none follows
+MANY = 100_000  # entries beyond which steps end before they gain nothing
 SWEEPS = 6  # after each step, at most
 ORDINARY = (1e-100, 1e100)  # sizes whose squares need no care
 FAR = 345.0  # logarithm of a factor whose square is still a number, with room for sums
