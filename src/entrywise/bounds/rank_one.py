@@ -27,9 +27,7 @@ from entrywise.types import Array, Indices
 EXACT = 600  # lines up to which traces and largest resistances are exact
 FEWEST_PROBES, SURE = 4, 0.02  # of a mean over random disturbances: relative standard error
 LOOSE = 1e-3  # error of a solve that enters a mean over random disturbances
-FAIR = (
-    5e-3  # relative error of the minimax constant of certificates, at most; a tenth of it as a rule
-)
+FAIR = 5e-3  # relative error of a certificate's minimax constant, at most
 ROUGH = 0.1  # error of a solve that only says where to look next
 
 

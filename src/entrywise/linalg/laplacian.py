@@ -29,9 +29,7 @@ ALIKE = 1e10  # largest over smallest weight up to which a dense inverse keeps s
 BORROWED_STEPS = 60  # iterations with the factor of other weights; a new one costs about a hundred
 # binary digits of the nodes whose potentials, or flows, stay in the cache together; products with them need both
 BLOCK, HALF_BLOCK = 15, 16
-ROUND_OFF = (
-    1e-15  # share of the largest potential or difference, below which nothing is left to solve for
-)
+ROUND_OFF = 1e-15  # share of the largest potential below which no misfit is solved for
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 
 
