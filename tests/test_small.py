@@ -79,22 +79,23 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
     span = float(rng.integers(2))
     unit, level = np.array([2.0, 0.5]), float(rng.random() * 4)
     money, most = float(rng.random() * m * n), int(rng.integers(1, m * n + 1))
-    quota, deep = rng.integers(0, 3, size=n), 4.0 * rng.random(m)
+    quota, known = rng.integers(0, 3, size=n), rng.integers(1, 5, size=m)
+    deep = (float(rng.integers(1, 4)), float(rng.random()))
     answers = []
     for ways in (small, _jit_gain):
         Cu, Cv, M, N = (x.copy() for x in state)
-        Pv = _sandwich(Cv, N)
-        free, best = quota.copy(), np.zeros(m)
-        parts = (row_parts if ways is small else _jit_gain.row_parts)(np.arange(m), U, Cu, M)
+        Pu, Pv = _sandwich(Cu, M), _sandwich(Cv, N)
+        free, best, bits = quota.copy(), np.zeros(m), np.packbits(is_open, axis=1)
+        parts = (row_parts if ways is small else _jit_gain.row_parts)(np.arange(m), U, Cu, Pu)
         got = ways.buy_rows(
-            np.arange(m), gain, variance, unit, is_open, price, noise, span, U, V, Cu, M, parts, Cv, Pv,
-            level, money, most, free, deep, by_sum, best,
+            np.arange(m), gain, variance, unit, bits, price, noise, span, V, Cu, Pu, parts, Cv, Pv,
+            level, money, most, free, known, deep, by_sum, best,
         )  # fmt: skip
-        ways.columns_learn(U, Cv, N, Pv, *got[:4])
-        answers.append([*got, *parts, Cu, Cv, M, N, Pv, free, best])
+        ways.columns_learn(U, Cv, N, Pv, *got[0], *got[1][:2])
+        answers.append([*got, *parts, Cu, Cv, Pu, N, Pv, free, best, bits])
     for mine, theirs in zip(*answers, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(answers[0][:2], answers[1][:2])
+    np.testing.assert_array_equal(answers[0][0], answers[1][0])
 
 
 @settings(deadline=None, max_examples=60)

@@ -1,9 +1,9 @@
-"""Compiled greedy buying: the rows of a pass one after the other, the covariances of a row updated after each cell.
+"""Compiled greedy buying: the rows of a turn one after the other, the covariances of a row updated after each cell.
 
 Symmetric q x q matrices come packed as their upper triangles. A block of rows comes with what all of its cells promise,
-in single precision. Of each row the cells that reach the level of the pass are taken from the best on, each if it still
-reaches the level after those before it, now in double precision. Columns learn after the pass, each once (one purchase
-after the other would fetch a column's matrices anew for every cell), and give few cells to a pass.
+in single precision. Of each row the cells that reach the level of the turn are taken from the best on, each if it still
+reaches the level after those before it, now in double precision. Columns learn after the turn, each once (one purchase
+after the other would fetch a column's matrices anew for every cell), and give few cells to a turn.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -68,36 +68,47 @@ def _product(C, i, M, j, P, k, full):
 
 
 @njit(cache=True, nogil=True)
-def row_parts(rows, U, C, M):
+def row_parts(rows, U, C, P):
     """Return the halves of some rows of the gains and the variances, (r, 2p) each, of designs and packed matrices of all.
 
-    The first half of the gains is C M C.
+    P : (m, p), C M C of every row.
     """
     q, p = U.shape[1], C.shape[1]
     gain, variance = np.empty((len(rows), 2 * p)), np.empty((len(rows), 2 * p))
-    full = np.empty((3, q, q))
     for r in range(len(rows)):
-        i = rows[r]
-        _product(C, i, M, i, gain, r, full)
-        s = 0
+        i, s = rows[r], 0
         for a in range(q):
             for b in range(a, q):
                 twice = 1.0 if a == b else 2.0
                 square = twice * U[i, a] * U[i, b]
-                gain[r, p + s], variance[r, s] = square, C[i, s]
+                gain[r, s], gain[r, p + s] = P[i, s], square
+                variance[r, s] = C[i, s]
                 variance[r, p + s] = square + twice * C[i, s] if b < q - 1 else square
                 s += 1
     return gain, variance
 
 
 @njit(cache=True, nogil=True)
-def single(X, size):
-    """Return X, its columns divided by `size`, in single precision."""
+def single(X, by):
+    """Return X, its columns times `by`, in single precision."""
     found = np.empty(X.shape, np.float32)
-    inverse = 1.0 / size
     for i in range(len(X)):
         for s in range(X.shape[1]):
-            found[i, s] = X[i, s] * inverse[s]
+            found[i, s] = X[i, s] * by[s]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def single_turned(X, Y, by):
+    """Return the columns of X and of Y times `by` as rows, in single precision.
+
+    Rows one after the other in memory: a product of few rows with it takes two thirds of the time.
+    """
+    n, p = X.shape
+    found = np.empty((2 * p, n), np.float32)
+    for j in range(n):
+        for s in range(p):
+            found[s, j], found[p + s, j] = X[j, s] * by[s], Y[j, s] * by[p + s]
     return found
 
 
@@ -112,18 +123,28 @@ def largest(X):
 
 
 @njit(cache=True, nogil=True)
-def _row_halves(row, V, j, Y):
-    """Return the row's halves of the gain and the variance in column j; Y gets C v and P v."""
+def _next_halves(row, Y, square, inverse, V, j, Z):
+    """Let a row learn of its last purchase; return its halves of the gain and the variance in column j.
+
+    row : (2, q, q), C and P = C M C. ``C' = C - x x' / d`` and ``P' = P - (x w' + w x') / d + c x x'``, x and w in Y,
+    `inverse` is 1 / d, `square` c, both 0 where nothing is to be learned. Z gets C' v and P' v. In one go: a matrix
+    that was just written would have to be read again.
+    """
     q = V.shape[1]
     gain = variance = 0.0
     for a in range(q):
-        x = w = 0.0
+        x = inverse * Y[0, a]
+        y = square * Y[0, a] - inverse * Y[1, a]
+        first = second = 0.0
         for b in range(q):
-            x += row[0, a, b] * V[j, b]
-            w += row[1, a, b] * V[j, b]
-        Y[0, a], Y[1, a] = x, w
-        variance += x * V[j, a]
-        gain += w * V[j, a]
+            c = row[0, a, b] - x * Y[0, b]
+            e = row[1, a, b] + (y * Y[0, b] - x * Y[1, b])
+            row[0, a, b], row[1, a, b] = c, e
+            first += c * V[j, b]
+            second += e * V[j, b]
+        Z[0, a], Z[1, a] = first, second
+        variance += first * V[j, a]
+        gain += second * V[j, a]
     return gain, variance
 
 
@@ -139,18 +160,23 @@ def _column_halves(form, Pv, Cv, j):
 
 
 @njit(cache=True, nogil=True)
-def _learn(row, Y, square, inverse):
-    """Let a row learn: ``C' = C - x x' / d`` and ``P' = P - (x w' + w x') / d + c x x'``, x and w in Y.
+def _doubled(X):
+    """Return a matrix with room for twice as many columns."""
+    found = np.empty((X.shape[0], 2 * X.shape[1]), X.dtype)
+    found[:, : X.shape[1]] = X
+    return found
 
-    row : (2, q, q), C and P = C M C; `inverse` is 1 / d, `square` c.
-    """
-    q = Y.shape[1]
-    for a in range(q):
-        x = inverse * Y[0, a]
-        y = square * Y[0, a] - inverse * Y[1, a]
-        for b in range(q):
-            row[0, a, b] -= x * Y[0, b]
-            row[1, a, b] += y * Y[0, b] - x * Y[1, b]
+
+@njit(cache=True, nogil=True)
+def _unpack(bits, i, free):
+    """Set `free` to the bits of row i, as ones and zeros."""
+    whole = len(free) // 8
+    for k in range(whole):
+        byte = np.int32(bits[i, k])
+        for b in range(8):
+            free[8 * k + b] = (byte >> (7 - b)) & 1
+    for j in range(8 * whole, len(free)):
+        free[j] = (bits[i, whole] >> (7 - (j & 7))) & 1
 
 
 @njit(cache=True, nogil=True)
@@ -180,54 +206,54 @@ def _where(bits, low, high, value):
 
 @njit(cache=True, nogil=True, error_model="numpy")  # a division that may raise is not vectorized
 def buy_rows(
-    rows, gain, variance, unit, is_open, price, noise, span, U, V, Cu, M, parts, Cv, Pv,
-    level, money, most, quota, deep, by_sum, best,
+    rows, gain, variance, unit, bits, price, noise, span, V, Cu, Pu, parts, Cv, Pv,
+    level, money, most, quota, known, deep, by_sum, best,
 ):  # fmt: skip
-    """Buy in a block of rows what reaches `level`; return rows, columns, weights, losses, and the money left.
+    """Buy in a block of rows what reaches `level`; return what was bought and the money left.
 
     gain, variance : (r, n), in single precision, gain times (noise + variance) and variance of all cells of the block,
-    both over what `unit` says, two numbers. is_open : (r, n). price : broadcasts to (r, n), as does noise, that of an answer;
-    span : that of yes/no answers, 0 where all cells count alike. U, V : (m, q), (n, q) designs, last coordinate one.
-    Packed: Cu, M, covariances and sums over open cells of all rows, changed in place (with `by_sum` M stays); Cv, Pv,
-    covariances of the columns and C N C. parts : two of (r, 2p), :func:`row_parts` of the block.
-    deep : (m,), the best of a row that are looked at, so many, and none after MISSES that fell below the level one after
-    the other. The next one is the best of the bests of parts of the row, sqrt(n) cells each.
+    both over what `unit` says, two numbers. bits : (m, n / 8), packed, one a cell that is open, changed in place.
+    price : broadcasts to (r, n), as does noise, that of an answer;
+    span : that of yes/no answers, 0 where all cells count alike. V : (n, q), designs, last coordinate one.
+    Packed: Cu, Pu, covariances of all rows and C M C, changed in place (with `by_sum` M stays); Cv, Pv, covariances of
+    the columns and C N C. parts : two of (r, 2p), :func:`row_parts` of the block.
+    deep : of a row the best are looked at, ``deep[0] + deep[1] t (r / level - 1)`` where it knows t = known[i] cells and
+    the best promises r, and none after MISSES that fell below the level one after the other. The next one is the best of
+    the bests of parts of the row, sqrt(n) cells each.
     quota : (n,), cells that a column may still give; -1 after it has refused one. most : cells at most.
     best : (m,), gets what a row may gain for its price at most, of the rows of the block.
-    The weight of a purchase is one over the variance of what it tells its column, its loss what N loses times u u'.
+    Bought are (2, b) rows and columns, and (4, b) weights, losses, rates and prices: the weight of a purchase is one over
+    the variance of what it tells its column, its loss what N loses times u u'.
     """
     n, q = V.shape
     p, count = Cu.shape[1], 0
-    size = min(most, gain.size)
-    of, found = np.empty(size, np.int64), np.empty(size, np.int64)
-    weight, lost = np.empty(size), np.empty(size)
-    row, Y, form = np.empty((2, q, q)), np.empty((2, q)), np.empty((2, p))
+    lines, told = np.empty((2, 1024), np.int64), np.empty((4, 1024))
+    row, Y, Z, form = np.empty((2, q, q)), np.zeros((2, q)), np.zeros((2, q)), np.empty((2, p))
     # above 0 the bits of a float are in order, and a largest whole number is found at once
-    rates, single = np.empty(n, np.float32), np.empty(1, np.float32)
-    bits, width = rates.view(np.int32), max(16, int(np.sqrt(n)))
+    rates, single, free = np.empty(n, np.float32), np.empty(1, np.float32), np.empty(n, np.float32)
+    order, width = rates.view(np.int32), max(16, int(np.sqrt(n)))
     tops = np.empty(-(-n // width), np.int32)
     tall, wide = int(price.shape[0] > 1), int(price.shape[1] > 1)
     noise_tall, noise_wide = int(noise.shape[0] > 1), int(noise.shape[1] > 1)
     floor = np.float32(level / ROUGH)
     for r in range(len(rows)):
         i = rows[r]
+        _unpack(bits, i, free)
         if wide == 0 and noise_wide == 0:
             each = np.float32(unit[0] / unit[1] / price[r * tall, 0])
             each = each if price[r * tall, 0] <= money else np.float32(0.0)
             about = np.float32(noise[r * noise_tall, 0] / unit[1])
             for j in range(n):
-                rates[j] = (
-                    gain[r, j] / (variance[r, j] + about) * (each * np.float32(is_open[r, j]))
-                )
+                rates[j] = gain[r, j] / (variance[r, j] + about) * (each * free[j])
         else:
             for j in range(n):
                 spread = unit[1] * variance[r, j] + noise[r * noise_tall, j * noise_wide]
                 cost = price[r * tall, j * wide]
                 rates[j] = unit[0] * gain[r, j] / (spread * cost)
-                if cost > money or not is_open[r, j]:
+                if cost > money or free[j] == 0.0:
                     rates[j] = 0.0
         for g in range(len(tops)):
-            tops[g] = _top(bits, g * width, min((g + 1) * width, n))
+            tops[g] = _top(order, g * width, min((g + 1) * width, n))
         most_bits = _top(tops, 0, len(tops))
         if _float_of(most_bits, single) < floor or count == most:
             best[i] = ROUGH * single[0]
@@ -240,12 +266,14 @@ def buy_rows(
                 s += 1
         for s in range(p):
             form[0, s], form[1, s] = parts[0][r, p + s], parts[1][r, p + s]
-        ratio, highest, before, looked, missed = 1.0, 0.0, count, 0, 0
-        while _float_of(most_bits, single) >= floor and looked < deep[i] and missed < MISSES:
+        rate, promised, highest, before, looked, missed = 1.0, 1.0, 0.0, count, 0, 0
+        square = inverse = 0.0
+        enough = deep[0] + deep[1] * known[i] * (single[0] / level - 1.0)
+        while _float_of(most_bits, single) >= floor and looked < enough and missed < MISSES:
             stale, g = single[0], _where(tops, 0, len(tops), most_bits)
-            j = _where(bits, g * width, n, most_bits)
-            bits[j], looked = 0, looked + 1
-            tops[g] = _top(bits, g * width, min((g + 1) * width, n))
+            j = _where(order, g * width, n, most_bits)
+            order[j], looked = 0, looked + 1
+            tops[g] = _top(order, g * width, min((g + 1) * width, n))
             most_bits = _top(tops, 0, len(tops))
             cost, about = price[r * tall, j * wide], noise[r * noise_tall, j * noise_wide]
             if count == most or cost > money or quota[j] <= 0:
@@ -253,12 +281,13 @@ def buy_rows(
                 if quota[j] == 0:
                     quota[j] = -1
                 continue
-            along, spread = _row_halves(row, V, j, Y)
+            along, spread = _next_halves(row, Y, square, inverse, V, j, Z)
+            square = inverse = 0.0
             more, across, own = _column_halves(form, Pv, Cv, j)
             along, spread = max(along, 0.0), max(spread, 0.0)
             d = about + spread + across
-            rate = (along + more) / (d * cost)
-            ratio = rate / stale
+            precision = 1.0 / d
+            rate, promised = (along + more) * precision / cost, stale
             if rate < level:
                 highest = max(highest, rate)
                 missed += 1
@@ -266,35 +295,29 @@ def buy_rows(
             missed = 0
             money -= cost * (1.0 - 1e-12)
             quota[j] -= 1
+            bits[i, j >> 3] &= ~(np.uint8(128) >> np.uint8(j & 7))
             loss = 1.0 if span == 0.0 else (span / about) ** 2
-            of[count], found[count] = i, j
-            weight[count], lost[count] = 1.0 / (d - own), loss
+            if count == lines.shape[1]:
+                lines, told = _doubled(lines), _doubled(told)
+            lines[0, count], lines[1, count] = i, j
+            told[0, count], told[1, count] = 1.0 / (d - own), loss
+            told[2, count], told[3, count] = rate, cost
             count += 1
-            square = along / d**2
+            square, inverse = along * precision**2, precision
             if not by_sum:
-                square -= loss * (1.0 - spread / d) ** 2
-                s = 0
-                for a in range(q):
-                    for b in range(a, q):
-                        M[i, s] -= loss * V[j, a] * V[j, b]
-                        s += 1
-            _learn(row, Y, square, 1.0 / d)
+                square -= loss * (1.0 - spread * inverse) ** 2
+            Y, Z = Z, Y
         best[i] = ROUGH * _float_of(most_bits, single)
         if count > before:
+            _next_halves(row, Y, square, inverse, V, 0, Z)
             s = 0
             for a in range(q):
                 for b in range(a, q):
-                    Cu[i, s] = row[0, a, b]
+                    Cu[i, s], Pu[i, s] = row[0, a, b], row[1, a, b]
                     s += 1
-            best[i] *= min(ratio, 1.0)  # what was not looked at fell about as much
+            best[i] *= min(rate / promised, 1.0)  # what was not looked at fell about as much
         best[i] = max(best[i], highest)
-    return (
-        of[:count].copy(),
-        found[:count].copy(),
-        weight[:count].copy(),
-        lost[:count].copy(),
-        money,
-    )
+    return lines[:, :count].copy(), told[:, :count].copy(), money
 
 
 @njit(cache=True, nogil=True)
@@ -338,7 +361,7 @@ def _settle(C, j, G, full, wide):
 
 @njit(cache=True, nogil=True)
 def columns_learn(U, C, N, P, rows, cols, weight, lost):
-    """Let columns learn of all purchases of a pass: C, N and P = C N C, packed, change in place."""
+    """Let columns learn of all purchases of a turn: C, N and P = C N C, packed, change in place."""
     (n, p), q = C.shape, U.shape[1]
     full, wide, G, squares = np.empty((3, q, q)), np.empty((q, 2 * q)), np.empty(p), _squares(U)
     first = np.zeros(n + 1, np.int64)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,14 +46,20 @@ CACHED = 1 << 17  # in single precision: they stay in the processor's cache
 NOISELESS = 1e-12  # answers count as at least this noisy, relative to the rows' variances: gains stay finite
 SMALLEST = 1e-300
 EVERY = slice(None)
-SLACK = 0.3  # the level of a pass is at least seven tenths of the one before
-FEW = 32  # cells known of a column, up to which a pass takes one more; of others half of what they have beyond
-SHARE = 1 / 64  # of what is left of the money, that a pass is to cost
-STEPS = 16  # of slack, down which a pass goes at most to find so much
-TRUST = 0.2  # of the cells that rows seem to want, what the first pass is expected to buy; later ones by what they did
-LEAST = 8  # cells of a row that are looked at
+SLACK = 0.5  # a level is at least half of the one before
+PLACES = 16  # of rows, by chance: the first ones show what a level costs, the others follow in three turns
+ENDS = np.array([1, 6, 11, 16])
+STRIDE = 7  # from level to level: nobody is always the first
+SAMPLE = 512  # rows that tell where the first level lies
+FEW = 32  # cells known of a column, up to which a turn takes one more; of others half of what they have beyond
+SHARE = 1 / 16  # of what is left of the money, that a level is to cost
+STEPS = 16  # of slack, down which a level goes at most to find so much
+REST = 1 / 64  # of the money, that is spent without turns
+BISECTIONS = 4  # up again, where it would cost more than there is
+TRUST = 0.2  # of the cells that rows seem to want, what the first level is expected to buy; later ones by what they did
+LEAST = 14  # cells of a row that are looked at
 DEPTH = 6  # and beside these, so many times what the row is expected to buy
-REFUSING = 8  # of the columns, one in so many may refuse cells, and passes still go down
+REFUSING = 8  # of the columns, one in so many may refuse cells, and levels still go down
 
 IsOpen = Callable[[Indices], NDArray[np.bool_]]
 LinePrice = Callable[[Indices], Array]
@@ -79,7 +86,7 @@ class Logits:
 
 @dataclass
 class Gains:
-    """Everything that scoring needs; :meth:`pick` changes the covariances in place.
+    """Everything that scoring needs; :meth:`pick` changes the covariances in place, and leaves M as it was.
 
     Symmetric q x q matrices, one a line, are packed as upper triangles: (m, p) and (n, p) with p = q (q + 1) / 2.
     """
@@ -203,7 +210,8 @@ class Gains:
 
     def _features(self) -> tuple[Array, Array, Array, Array]:
         """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
-        own, spread = row_parts(np.arange(len(self.U)), self.U, self.Cu, self.M)
+        P = _sandwich(self.Cu, self.M)
+        own, spread = row_parts(np.arange(len(self.U)), self.U, self.Cu, P)
         across = np.hstack([squares(self.V), _sandwich(self.Cv, self.N)]).T
         right = np.ascontiguousarray(col_features(self.V, self.Cv).T)
         return own, np.ascontiguousarray(across), spread, right
@@ -263,9 +271,9 @@ class Gains:
     ) -> tuple[Indices, Indices]:
         """Return the cells to buy with `money`, at most `most`, covariances updated in between.
 
-        Passes go down from level to level of gain per price. In a pass every row that reaches the level is scored anew,
-        all of its cells, and buys from the best on down to the level. A level is at least 1 - `slack` of the one before,
-        more where less than that would cost the money that is left; columns learn after a pass, and one gives it half
+        Levels of gain per price go down. At a level rows buy in turns: those that reach it are scored anew, all of
+        their cells, and buy from the best on down to the level. A level is at least 1 - `slack` of the one before,
+        more where less than that would cost the money that is left; columns learn after a turn, and one gives it half
         as many cells as are known of it. 0 is the plain greedy rule.
         """
         if most < 1:
@@ -287,118 +295,149 @@ class _Passes:
         slack: float,
     ) -> None:
         m, n = len(gains.U), len(gains.V)
-        self.gains, self.is_open, self.price = gains, is_open, price
-        self.money, self.most, self.slack = money, most, slack
-        self.best = np.full(m, np.inf)
+        self.gains, self.price = gains, price
+        self.money, self.most, self.slack, self.budget = money, most, slack, money
+        self.best = np.full(m, np.inf)  # nobody has looked yet
         self.is_small = small.is_small(m, n)
-        self.mean_price, self.cheapest = np.ones(m), np.zeros(m)
+        self.mean_price, self.cheapest = np.empty(m), np.empty(m)
+        self.bits = np.empty((m, -(-n // 8)), np.uint8)  # one a cell: whether it is open
+        for rows in gains._row_blocks(CACHED):
+            cost = price(rows)
+            self.mean_price[rows], self.cheapest[rows] = cost.mean(axis=1), cost.min(axis=1)
+            self.bits[rows] = np.packbits(is_open(rows), axis=1)
         self.known = [np.maximum(x, 1) for x in gains.known]
-        self.Pv = _sandwich(gains.Cv, gains.N)
+        self.Pu, self.Pv = _sandwich(gains.Cu, gains.M), _sandwich(gains.Cv, gains.N)
         self.quota = np.zeros(n, np.int64)
-        self.bits = np.empty((m, -(-n // 8)), np.uint8)
-        self.bought: list[tuple[Indices, Indices]] = []  # of each pass, rows in order
+        self.bought: list[tuple[Indices, Indices]] = []  # of each turn, rows in order
         self.trust = TRUST
-        self.expected, self.deep = 1.0, np.zeros(m)
+        self.squares = squares(gains.V)
+        self.largest_square = np.abs(self.squares).max(axis=0, initial=0.0)
 
     def run(self) -> tuple[Indices, Indices]:
         """Buy until the money is used up, or nothing gains anything."""
-        self._pass(np.inf)  # nothing is bought: what rows promise
-        ceiling = np.inf
-        while self.most > 0:
+        m = len(self.best)
+        self._turn(
+            np.arange(0, m, max(1, m // SAMPLE)), np.inf
+        )  # nothing is bought: what rows promise
+        ceiling, place = np.inf, np.random.default_rng(m).integers(PLACES, size=m)
+        for number in count():
             self.best[self.cheapest > self.money] = 0.0
-            top = min(float(self.best.max()), ceiling)
-            if not top > 0.0:
+            top = min(float(self.best[np.isfinite(self.best)].max()), ceiling)
+            if self.most == 0 or not top > 0.0:
                 break
             level = self._next_level(top)
-            self._pass(level)
-            # where many columns refuse, what they hold back comes first: a pass may reach up again
+            if self.money > REST * self.budget:
+                turn = np.searchsorted(ENDS, (place + STRIDE * number) % PLACES, side="right")
+            else:
+                turn = np.argsort(np.argsort(-self.best, kind="stable")) // SAMPLE
+            for k in range(min(len(ENDS), int(turn.max()) + 1)):
+                demand = self._buy(np.flatnonzero(turn == k), level)
+                level = self._paid(
+                    level, demand, float(np.sum(turn > k) / max(np.sum(turn == k), 1))
+                )
+            # where many columns refuse, what they hold back comes first: a level may lie higher again
             refused = np.count_nonzero(self.quota < 0)
             ceiling = level if REFUSING * refused <= len(self.quota) else np.inf
         cells = [np.concatenate(x) for x in zip(*self.bought, strict=True)]
         return cells[0], cells[1]
 
     def _next_level(self, top: float) -> float:
-        """Return the level of the next pass.
-
-        Row i, which knows t_i cells and promises r_i, buys about t_i (r_i / level - 1) cells down to a level.
-        """
-        level = top
-        # rows that promise far more than others are few: they need no pass of their own
+        """Return a level below the top that is expected to cost a share of the money, and no more than there is."""
+        level, every = top, np.arange(len(self.best))
+        # rows that promise far more than others are few: they need no level of their own
         for _ in range(STEPS):
             level *= 1.0 - self.slack
-            bill, cells = self._expected(level)
+            bill, cells = self._expected(level, every, least=1.0)
             if bill > SHARE * self.money or cells > SHARE * self.most:
                 break
-        for _ in range(2):
+        for _ in range(BISECTIONS if self.money > REST * self.budget else 1):
+            bill, cells = self._expected(level, every)
             if bill <= self.money and cells <= self.most:
                 break
             level = 0.5 * (level + min(top, level / (1.0 - self.slack)))
-            bill, cells = self._expected(level)
         return level
 
-    def _expected(self, level: float) -> tuple[float, float]:
-        """Return what a pass down to a level is expected to cost, and the cells it buys."""
-        near = self.best > level
-        more = np.maximum(self.trust * self.known[0][near] * (self.best[near] / level - 1.0), 1.0)
-        every = len(self.quota)
-        self.deep = np.full(len(self.best), LEAST if self.slack > 0.0 else every, np.float64)
-        self.deep[near] += DEPTH * more
-        self.expected = float(more @ self.mean_price[near])
-        return self.expected, float(more.sum())
+    def _paid(self, level: float, demand: tuple[Array, Array], times: float) -> float:
+        """Return the level down to which so many times a turn's demand, rates and prices, can be paid."""
+        order = np.argsort(-demand[0])
+        rate, bill = demand[0][order], times * np.cumsum(demand[1][order])
+        over = rate[(bill > self.money) | (times * np.arange(len(rate)) > self.most)]
+        return max(level, float(over[0])) if len(over) else level
 
-    def _pass(self, level: float) -> None:
-        """Let every row that reaches the level buy down to it; columns learn afterwards."""
-        gains, before = self.gains, self.money
+    def _expected(self, level: float, rows: Indices, least: float = 0.0) -> tuple[float, float]:
+        """Return what rows are expected to cost down to a level, and the cells; where nobody looked they are as others.
+
+        Row i, which knows t_i cells and promises r_i, buys about t_i (r_i / level - 1) cells down to a level.
+        """
+        seen = rows[np.isfinite(self.best[rows])]
+        if not len(seen):
+            seen = np.flatnonzero(np.isfinite(self.best))
+        near = seen[self.best[seen] > level]
+        more = self.trust * self.known[0][near] * (self.best[near] / level - 1.0)
+        more = np.maximum(more, least)
+        each = len(rows) / len(seen)
+        return each * float(more @ self.mean_price[near]), each * float(more.sum())
+
+    def _buy(self, rows: Indices, level: float) -> tuple[Array, Array]:
+        """Let those of the rows that reach a level buy down to it; return the rates and prices of what they bought."""
+        expected, before = self._expected(level, rows)[0], self.money
+        demand = self._turn(rows[self.best[rows] >= level], level)
+        if self.money < before and expected > 0.0:  # how much to expect of a promise
+            self.trust *= (before - self.money) / expected
+            self.trust = min(1.0, max(self.trust, TRUST / 4))
+        return demand
+
+    def _turn(self, rows: Indices, level: float) -> tuple[Array, Array]:
+        """Let rows buy down to a level; columns learn afterwards. Return the rates and prices of what was bought."""
+        gains = self.gains
         if self.is_small:
             buy_rows, columns_learn = small.buy_rows, small.columns_learn
         else:
             from entrywise.linalg._jit_gain import buy_rows, columns_learn
         self.quota = 1 + np.maximum(self.known[1] - FEW, 0) // 2
         span = 0.0 if gains.logits is None else gains.logits.span
+        deep = (LEAST, DEPTH * self.trust) if self.slack > 0.0 else (len(self.quota), 0.0)
         bought = []
-        for rows, parts, gain, variance, unit, noise in self._blocks(level):
-            cost = self.price(rows)
-            if level == np.inf:
-                self.mean_price[rows] = cost.mean(axis=1)
-                self.cheapest[rows] = cost.min(axis=1)
+        for some, parts, gain, variance, unit, noise in self._blocks(rows):
             *found, self.money = buy_rows(
-                rows, gain, variance, unit, self._open(rows, level == np.inf), cost, noise, span, gains.U, gains.V,
-                gains.Cu, gains.M, parts, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
-                self.deep, gains.by_sum, self.best,
+                some, gain, variance, unit, self.bits, self.price(some), noise, span, gains.V,
+                gains.Cu, self.Pu, parts, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
+                self.known[0], deep, gains.by_sum, self.best,
             )  # fmt: skip
             bought.append(found)
-            self.most -= len(found[0])
+            self.most -= found[0].shape[1]
             if self.most == 0:
                 break
-        rows, cols, weight, lost = (np.concatenate(x) for x in zip(*bought, strict=True))
-        columns_learn(gains.U, gains.Cv, gains.N, self.Pv, rows, cols, weight, lost)
+        if not bought:
+            return np.zeros(0), np.zeros(0)
+        (rows, cols), told = (np.concatenate(x, axis=1) for x in zip(*bought, strict=True))
+        columns_learn(gains.U, gains.Cv, gains.N, self.Pv, rows, cols, *told[:2])
         self.bought.append((rows, cols))
-        np.bitwise_and.at(self.bits, (rows, cols >> 3), ~(128 >> (cols & 7)).astype(np.uint8))
         for known, lines in zip(self.known, (rows, cols), strict=True):
             known += np.bincount(lines, minlength=len(known))
-        if len(rows):
-            ratio = (before - self.money) / max(self.expected, SMALLEST)
-            self.trust = min(1.0, max(self.trust * ratio, TRUST / 4))
+        return told[2], told[3]
 
     def _blocks(
-        self, level: float
+        self, rows: Indices
     ) -> Iterator[
         tuple[Indices, tuple[Array, Array], NDArray[np.float32], NDArray[np.float32], Array, Array]
     ]:
-        """Yield rows that reach a level with their halves, gains times (noise + variance), variances, two units, noises.
+        """Yield rows with their halves, gains times (noise + variance), variances, two units, and noises.
 
         Gains and variances are in single precision, of shape (len(rows), n); the arrays are used again.
         """
-        gains, rows = self.gains, np.flatnonzero(self.best >= level)
-        U, V, Cu, Cv = gains.U, gains.V, gains.Cu, gains.Cv
+        if not len(rows):
+            return
+        gains = self.gains
+        U, V, Cu = gains.U, gains.V, gains.Cu
         if self.is_small:
-            own, spread = row_parts(rows, U, Cu, gains.M)
+            own, spread = row_parts(rows, U, Cu, self.Pu)
         else:
             from entrywise.linalg import _jit_gain
 
-            own, spread = _jit_gain.row_parts(rows, U, Cu, gains.M)
-        gain_left, gain_right, top = self._single(own, np.hstack([squares(V), self.Pv]).T)
-        var_left, var_right, unit = self._single(spread, col_features(V, Cv).T)
+            own, spread = _jit_gain.row_parts(rows, U, Cu, self.Pu)
+        gain_left, gain_right, top = self._single(own, self.Pv)
+        var_left, var_right, unit = self._single(spread, gains.Cv)
         step = max(1, CACHED // len(V))
         both = np.empty((2, min(step, len(rows)), len(V)), np.float32)
         noise = np.full((1, 1), gains.s2)
@@ -412,25 +451,20 @@ class _Passes:
             halves = own[part], spread[part]
             yield rows[part], halves, gain, variance, np.array([top, unit]), noise
 
-    def _single(self, left: Array, right: Array) -> tuple[Array, Array, float]:
-        """Return factors of ``left @ right / unit`` in single precision, whose entries are at most one, and the unit."""
+    def _single(self, left: Array, packed: Array) -> tuple[Array, Array, float]:
+        """Return factors of ``left @ [squares(V), packed].T / unit`` in single precision, with entries up to one, and the unit."""
         if self.is_small:
+            right = np.hstack([self.squares, packed])
             size = np.maximum(np.abs(left).max(axis=0, initial=0.0), SMALLEST)
-            scaled = (left / size).astype(np.float32)
-        else:
-            from entrywise.linalg import _jit_gain
+            unit = max(float(np.abs(size * right).max(initial=0.0)), SMALLEST)
+            scaled = (right * (size / unit)).T.astype(np.float32, order="C")
+            return (left / size).astype(np.float32), scaled, unit
+        from entrywise.linalg._jit_gain import largest, single, single_turned
 
-            size = np.maximum(_jit_gain.largest(left), SMALLEST)
-            scaled = _jit_gain.single(left, size)
-        right = right * size[:, None]
-        unit = max(float(np.abs(right).max(initial=0.0)), SMALLEST)
-        return scaled, (right / unit).astype(np.float32), unit
-
-    def _open(self, rows: Indices, first: bool) -> NDArray[np.bool_]:
-        """Tell which cells of rows are open and were not bought in an earlier pass; one bit a cell is kept."""
-        if first:
-            self.bits[rows] = np.packbits(self.is_open(rows), axis=1)
-        return np.unpackbits(self.bits[rows], axis=1, count=len(self.quota)).view(np.bool_)
+        size = np.maximum(largest(left), SMALLEST)
+        tops = np.concatenate([self.largest_square, largest(packed)])
+        unit = max(float((size * tops).max(initial=0.0)), SMALLEST)
+        return single(left, 1.0 / size), single_turned(self.squares, packed, size / unit), unit
 
 
 def leverage(X: Array) -> Array:
@@ -447,7 +481,7 @@ def _sandwich(C: Array, M: Array) -> Array:
     return np.asarray((full @ unpacked(M, q) @ full)[:, a, b])
 
 
-def row_parts(rows: Indices, U: Array, C: Array, M: Array) -> tuple[Array, Array]:
+def row_parts(rows: Indices, U: Array, C: Array, P: Array) -> tuple[Array, Array]:
     """Return the halves of some rows of the gains and the variances, (r, 2p) each; as the compiled one does."""
     U, C = U[rows], C[rows]
-    return np.hstack([_sandwich(C, M[rows]), squares(U)]), row_features(U, C)
+    return np.hstack([P[rows], squares(U)]), row_features(U, C)

@@ -134,14 +134,13 @@ def buy_rows(
     gain: NDArray[np.float32],
     variance: NDArray[np.float32],
     unit: Array,
-    is_open: NDArray[np.bool_],
+    bits: NDArray[np.uint8],
     price: Array,
     noise: Array,
     span: float,
-    U: Array,
     V: Array,
     Cu: Array,
-    M: Array,
+    Pu: Array,
     parts: tuple[Array, Array],
     Cv: Array,
     Pv: Array,
@@ -149,27 +148,30 @@ def buy_rows(
     money: float,
     most: int,
     quota: Indices,
-    deep: Array,
+    known: Indices,
+    deep: tuple[float, float],
     by_sum: bool,
     best: Array,
-) -> tuple[Indices, Indices, Array, Array, float]:
+) -> tuple[Indices, Array, float]:
     """Buy in a block of rows what reaches `level`, as the compiled way does; see there."""
-    q = U.shape[1]
+    q = V.shape[1]
     a, b = np.triu_indices(q)
     price, noise = (np.broadcast_to(x, gain.shape) for x in (price, noise))
     every = unit[0] * gain / ((unit[1] * variance + noise) * price)
-    cols_C, cols_P = _unpacked(Cv, q), _unpacked(Pv, q)
-    bought: list[tuple[int, int, float, float]] = []
+    is_open = np.unpackbits(bits[rows], axis=1, count=len(V)).view(np.bool_)
+    bought: list[tuple[int, int, float, float, float, float]] = []
     for r, i in enumerate(rows.tolist()):
         rate = np.where(is_open[r] & (price[r] <= money), every[r], 0.0)
         near = np.flatnonzero(rate >= level / ROUGH)
         if not len(near) or len(bought) == most:
             best[i] = ROUGH * rate.max(initial=0.0)
             continue
-        near = near[np.argsort(-rate[near], kind="stable")][: int(np.ceil(deep[i]))]
+        near = near[np.argsort(-rate[near], kind="stable")]
+        enough = deep[0] + deep[1] * known[i] * (rate[near[0]] / level - 1.0)
+        near = near[: int(np.ceil(enough))]
         C = _unpacked(Cu[i : i + 1], q)[0]
         P = _unpacked(parts[0][r : r + 1, : len(a)], q)[0]
-        shared, u = C[:-1, :-1].copy(), U[i]
+        gain_form, variance_form = (x[r, len(a) :] for x in parts)
         ratio, highest, before, looked, missed = 1.0, 0.0, len(bought), 0, 0
         for j in near.tolist():
             if missed == MISSES:
@@ -182,9 +184,9 @@ def buy_rows(
             v = V[j]
             x, w = C @ v, P @ v
             along, spread = max(float(v @ w), 0.0), max(float(v @ x), 0.0)
-            own = float(u @ cols_C[j] @ u)
-            d = noise[r, j] + spread + own + float(np.sum(shared * cols_C[j][:-1, :-1]))
-            now = (along + float(u @ cols_P[j] @ u)) / (d * price[r, j])
+            own = float(gain_form @ Cv[j])
+            d = noise[r, j] + spread + float(variance_form @ Cv[j])
+            now = (along + float(gain_form @ Pv[j])) / (d * price[r, j])
             ratio = now / rate[j]
             if now < level:
                 highest = max(highest, now)
@@ -193,22 +195,22 @@ def buy_rows(
             missed = 0
             money -= price[r, j] * (1.0 - 1e-12)
             quota[j] -= 1
+            bits[i, j >> 3] &= np.uint8(255 ^ (128 >> (j & 7)))
             loss = 1.0 if span == 0.0 else float((span / noise[r, j]) ** 2)
-            bought.append((i, j, 1.0 / (d - own), loss))
+            bought.append((i, j, 1.0 / (d - own), loss, now, price[r, j]))
             square = along / d**2
             if not by_sum:
                 square -= loss * (1.0 - spread / d) ** 2
-                M[i] -= loss * v[a] * v[b]
             C -= np.outer(x, x) / d
             P += square * np.outer(x, x) - (np.outer(x, w) + np.outer(w, x)) / d
         best[i] = ROUGH * np.delete(rate, near[:looked]).max(initial=0.0)
         if len(bought) > before:
-            Cu[i] = C[a, b]
+            Cu[i], Pu[i] = C[a, b], P[a, b]
             best[i] *= min(ratio, 1.0)
         best[i] = max(best[i], highest)
-    cells = np.array([x[:2] for x in bought], np.int64).reshape(-1, 2)
-    told = np.array([x[2:] for x in bought], np.float64).reshape(-1, 2)
-    return cells[:, 0].copy(), cells[:, 1].copy(), told[:, 0].copy(), told[:, 1].copy(), money
+    lines = np.array([x[:2] for x in bought], np.int64).reshape(-1, 2).T.copy()
+    told = np.array([x[2:] for x in bought], np.float64).reshape(-1, 4).T.copy()
+    return lines, told, money
 
 
 def columns_learn(

@@ -23,7 +23,7 @@ from entrywise.queries.checkpoint import Checkpoint
 from entrywise.queries.history import History
 from entrywise.queries.prices import Prices
 from entrywise.queries.situation import Situation
-from entrywise.types import Array
+from entrywise.types import Array, distinct
 
 R = TypeVar("R")
 
@@ -159,14 +159,12 @@ class Plan:
             raise ParameterError(
                 f"a step of {self.name} may ask for {situation.limit} entries, it asks for {len(batch)}"
             )
-        cells = (
-            batch if batch.arm is None else batch[batch.arm != "control"]
-        )  # every plate has these
-        if not np.all(situation.allows(cells.rows, cells.cols)):
+        allowed = situation.allows(batch.rows, batch.cols)
+        if batch.arm is not None:  # every plate has its controls
+            allowed |= batch.arm == "control"
+        if not np.all(allowed):
             raise ParameterError(f"a step of {self.name} asks for lines that were left out")
-        once = batch if batch.arm is None else batch[~np.isin(batch.arm, REPEATS)]
-        entries = {*zip(once.rows.tolist(), once.cols.tolist(), strict=True)}
-        if not self.fresh and len(entries) < len(once):
+        if not self.fresh and _asks_twice(batch):
             raise ParameterError(f"a step of {self.name} asks for an entry twice")
         if not len(batch) and not len(situation.pending) and not situation.filtered:
             raise ParameterError(
@@ -252,6 +250,15 @@ def plan(
         return make
 
     return decorate
+
+
+def _asks_twice(batch: Batch) -> bool:
+    """Whether a batch names an entry twice that is not to be repeated."""
+    rows, cols = batch.rows, batch.cols
+    if batch.arm is not None:
+        once = ~np.isin(batch.arm, REPEATS)
+        rows, cols = rows[once], cols[once]
+    return len(distinct(rows * (cols.max(initial=0) + 1) + cols)) < len(rows)
 
 
 def _begin(made: Plan) -> None:

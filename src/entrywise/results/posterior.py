@@ -13,6 +13,7 @@ product, and whoever changes covariances (:mod:`entrywise.linalg.gain`) makes th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,9 +21,8 @@ import numpy as np
 
 from entrywise.types import Array, Indices
 
-BLOCK = (
-    1 << 14
-)  # entries handled at once, 2 q (q + 1) numbers each: 15 MB at q = 7, 260 MB at q = 31
+BLOCK = 1 << 11  # entries handled at once, 2 q (q + 1) numbers each: 2 MB at q = 7
+TABLE = 1 << 14  # lines whose features are made once for all entries
 ALIVE = 0.05  # a component whose variance is a smaller share of the noise's is dead: chance alone keeps it
 
 
@@ -152,13 +152,11 @@ class Posterior:
         """Return the variance of the entries (i, j), of the shape of both; neither noise nor lack of fit is in it."""
         flat_i, flat_j = i.ravel(), j.ravel()
         found = np.empty(len(flat_i))
-        for start in range(0, len(flat_i), BLOCK):
+        of_row = _features_at(row_features, left, self.rows.cov, len(found))
+        of_col = _features_at(col_features, right, self.cols.cov, len(found))
+        for start in range(0, len(found), BLOCK):
             part = slice(start, start + BLOCK)
-            a, of_row = np.unique(flat_i[part], return_inverse=True)
-            b, of_col = np.unique(flat_j[part], return_inverse=True)
-            x = row_features(design(left[a]), packed(self.rows.cov[a]))
-            z = col_features(design(right[b]), packed(self.cols.cov[b]))
-            found[part] = np.einsum("tp,tp->t", x[of_row], z[of_col])
+            found[part] = np.einsum("tp,tp->t", of_row(flat_i[part]), of_col(flat_j[part]))
         return np.maximum(found, 0.0).reshape(i.shape)
 
     def variance_parts(
@@ -266,6 +264,16 @@ def row_features(u: Array, cov: Array) -> Array:
 def col_features(v: Array, cov: Array) -> Array:
     """Return the column's half: ``row_features @ col_features.T`` are the variances of all entries."""
     return np.hstack([squares(v), cov])
+
+
+def _features_at(
+    features: Callable[[Array, Array], Array], factor: Array, cov: Array, count: int
+) -> Callable[[Indices], Array]:
+    """Return a function from lines to their features: those of all lines are made once where `count` are asked for."""
+    if len(factor) <= min(TABLE, count):
+        table = features(design(factor), packed(cov))
+        return lambda lines: table[lines]
+    return lambda lines: features(design(factor[lines]), packed(cov[lines]))
 
 
 def solve_lines(

@@ -212,15 +212,14 @@ def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float,
     gains, noise = gains_of(state, fit), _own_variance(fit)
     now = _expected_error(state, gains, noise)
     i, j = gains.pick(state.is_open, state.line_price, money, state.affordable(money))
-    bought = np.unique(np.r_[state.taken, i * state.shape[1] + j])
-    then = _expected_error(replace(state, taken=bought), gains, noise)
+    then = _expected_error(state.without(i * state.shape[1] + j), gains, noise)
     return now, then, len(i)
 
 
-def expected_error(state: Purchase, fit: LowRank, goal: str) -> float:
-    """Return the error that is expected of what is wanted: the RMSE of cells not bought, or of the row means."""
-    if goal == "all":
-        return _expected_error(state, gains_of(state, fit), _own_variance(fit))
+def expected_error(state: Purchase, fit: LowRank, gains: Gains | None = None) -> float:
+    """Return the error that is expected of what is wanted: the RMSE of cells not bought, or without gains of the row means."""
+    if gains is not None:
+        return _expected_error(state, gains, _own_variance(fit))
     _, variance = row_means(fit, state.rows, state.cols, state.values)
     return float(np.sqrt(variance.mean()))
 

@@ -39,6 +39,7 @@ from entrywise.active.cells.reserve import missing_reserve
 from entrywise.active.cells.rules import RULES, pick_by_rule
 from entrywise.active.cells.top_two import best_row_step
 from entrywise.exceptions import ParameterError
+from entrywise.linalg.gain import Gains
 from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices, Seed, generator
@@ -151,7 +152,7 @@ def most_informative(
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
     state.model = AnswerModel.of(state.shape, likelihood, bounds, row_features, col_features)
     if form is not None:  # controls are never bought
-        state.taken = np.union1d(state.taken, form.control_cells(state.shape))
+        state = state.without(form.control_cells(state.shape))
     waiting = len(situation.pending) or situation.filtered
     if waiting and state.left < state.cheapest():
         return Batch.empty()  # it cannot end yet: no fit in vain
@@ -166,16 +167,18 @@ def most_informative(
         money = min(state.left, max((growth - 1.0) * state.spent, LEAST * state.budget))
         share = 0.0 if rule in ("random", "balanced") else explore
         thin = len(state.values) < guard * max(shape)
+        gains = gains_of(state, fit, by_sum=goal == "scores")
+        error = expected_error(state, fit, gains if goal == "all" else None)
         if form is not None:
             plates = choose_plates(state, fit, form, thin, money, share)
             wanted = _plates(state, form, plates, situation)
         else:
             name = "leverage" if rule == "gain" and thin else rule
-            wanted = choose(state, fit, name, goal, money, share)
+            wanted = choose(state, fit, gains, name, money, share)
     if wanted is None:
         reason = reason or "the money left buys no further cell"
         return calibrated(state, fit, rank, situation.step, rule, goal, reason)
-    return _foretold(wanted, fit, expected_error(state, fit, goal))
+    return foretold(wanted, fit, error)
 
 
 def _blind(
@@ -221,7 +224,7 @@ def choose_plates(
         plates.append(plate)
         money -= cost
         state.spent += cost
-        state.taken = np.unique(np.r_[state.taken, plate.cells])
+        state = state.without(plate.cells)
     return plates
 
 
@@ -242,7 +245,7 @@ def _enough(
     return ""
 
 
-def _foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
+def foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
     """Return the batch with what the fit expects of it, and of the cells that nobody bought.
 
     No yes/no answer is implausible: it has no deviation.
@@ -256,14 +259,14 @@ def _foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
 
 
 def choose(
-    state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float
+    state: Purchase, fit: LowRank, gains: Gains, rule: str, money: float, explore: float
 ) -> Batch | None:
-    """Return the next batch; None when no money left buys any cell.
+    """Return the next batch, which the gains learn of; None when no money left buys any cell.
 
     Where `money` is too little for the cell that is next, it is doubled until it pays it.
     """
     while True:
-        cells, arms, chance = _batch(state, fit, rule, goal, money, explore)
+        cells, arms, chance = _batch(state, fit, gains, rule, money, explore)
         if len(cells):
             return state.batch(cells, arms, chance)
         if money >= state.left:
@@ -272,7 +275,7 @@ def choose(
 
 
 def _batch(
-    state: Purchase, fit: LowRank, rule: str, goal: Goal, money: float, explore: float
+    state: Purchase, fit: LowRank, gains: Gains, rule: str, money: float, explore: float
 ) -> tuple[Indices, NDArray[np.str_], Array]:
     most = state.affordable(money)
     few: int | None = None
@@ -281,15 +284,13 @@ def _batch(
     some, chance = state.draw(None, explore * money if few is None else money, few)
     if len(some):
         money -= float(state.price_of(some).sum())
+        state = state.without(some)
     rest = min(state.affordable(money), most - len(some))
     if rule == "gain":
-        gains = gains_of(state, fit, by_sum=goal == "scores")
         i, j = gains.pick(state.is_open, state.line_price, money, rest)
         best, odds, name = i * state.shape[1] + j, np.ones(len(i)), "greedy"
     else:
         (best, odds), name = pick_by_rule(rule, state, fit, money, rest), rule
-    new = ~np.isin(best, some)
-    best, odds = best[new], odds[new]
     arms = np.repeat(np.array(["explore", name]), (len(some), len(best)))
     return np.r_[some, best], arms, np.r_[chance, odds]
 

@@ -16,7 +16,7 @@ from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.observations import Observations
 from entrywise.queries import Batch, History, Prices, Situation
-from entrywise.types import Array, Indices
+from entrywise.types import Array, Indices, distinct
 
 BLOCK = 1 << 21  # cells looked at at once
 CACHED = 1 << 16  # cells whose times are drawn at once: they stay in the processor's cache
@@ -100,9 +100,9 @@ class Purchase:
         self.hidden_chance = facts.probability[hidden]
         self.out = out[~waiting & (pending.arm != "control")]
         bought = told[(~in_reserve | failed) & ~control]
-        self.taken = np.unique(np.concatenate([bought, self.out]))
-        self.known = np.unique(told[facts.known])
-        self.asked = np.unique(np.concatenate([told[~control], out[pending.arm != "control"]]))
+        self.taken = distinct(np.concatenate([bought, self.out]))
+        self.known = distinct(told[facts.known])
+        self.asked = distinct(np.concatenate([told[~control], out[pending.arm != "control"]]))
         self.started = _cost_of(facts, "start") + _cost_of(pending, "start")
         if situation.left is not None:
             self.spent = self.budget - situation.left
@@ -145,6 +145,10 @@ class Purchase:
             cols=np.r_[self.cols, j],
             values=np.r_[self.values, self.hidden_values[some]],
         )
+
+    def without(self, cells: Indices) -> Purchase:
+        """Return the purchase in which these cells are taken, too."""
+        return replace(self, taken=distinct(np.concatenate([self.taken, cells])))
 
     def price(self, rows: Indices) -> Array:
         """Return the prices of whole rows, shape (len(rows), n)."""
@@ -311,10 +315,10 @@ class Purchase:
         grid = np.atleast_2d(price)
         if min(grid.shape) > 1 or not self.all_open:
             return None
-        lines, free = grid.ravel(), 1.0 - len(self.taken) / (m * n)
+        lines = grid.ravel()
         length = m * n // len(lines)
         arrivals = length * float(np.sum(1.0 / lines))  # of all cells in a unit of time
-        useful = max(free, FEW)
+        useful = max(1.0 - len(self.taken) / (m * n), FEW)
         until = (
             AMPLE * money / (m * n * useful)
         )  # an arrival pays its price: one a cell and unit of time
@@ -327,11 +331,14 @@ class Purchase:
         place = self.rng.integers(length, size=len(line))
         times = until * self.rng.random(len(line))
         cells = line * n + place if grid.shape[1] == 1 else place * n + line
-        order = np.argsort(times, kind="stable")
-        first = order[np.sort(np.unique(cells[order], return_index=True)[1])]
-        first = first[~among(self.taken, cells[first])[0]]
+        order = np.argsort(cells, kind="stable")
+        cells, price = cells[order], lines[line[order]]
+        first = np.flatnonzero(np.diff(cells, prepend=-1))
+        times = np.minimum.reduceat(times[order], first) if len(first) else times
+        free = ~among(self.taken, cells[first])[0]
+        cells, price = cells[first][free], price[first][free]
         found = _Queue(money + ROUNDING * self.budget, most)
-        found.add(cells[first], times[first], 1.0 / lines[line[first]], lines[line[first]])
+        found.add(cells, times[free], 1.0 / price, price)
         return found, until
 
     def _draw_evenly(self, money: float, most: int | None) -> tuple[Indices, Array]:

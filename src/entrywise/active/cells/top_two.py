@@ -136,7 +136,7 @@ def best_row_step(
         "challenge",
         expected=fit.entries(i, j),
         deviation=None if fit.is_binary else fit.deviation(i, j),
-        report={"expected_error": expected_error(state, fit, "best"), "confidence": sure},
+        report={"expected_error": expected_error(state, fit), "confidence": sure},
     )
 
 

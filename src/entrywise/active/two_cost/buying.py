@@ -83,7 +83,9 @@ def _unseen(held: Holdings, problem: Problem, count: int, rng: np.random.Generat
     rows, cols, _ = held.seen("entry")
     if not len(rows):
         return rng.choice(problem.m * problem.n, count, replace=False)
-    free = np.setdiff1d(np.arange(problem.m * problem.n), rows * problem.n + cols)
+    unseen = np.ones((problem.m, problem.n), bool)
+    unseen[rows, cols] = False
+    free = np.flatnonzero(unseen)
     return rng.choice(free, min(count, len(free)), replace=False)
 
 

@@ -19,7 +19,7 @@ from entrywise.linalg.crossed_effects import Components, generalised_least_squar
 from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.results import LowRank
-from entrywise.types import Array, Indices
+from entrywise.types import Array, Indices, distinct
 
 PARTS = ("row", "column", "interaction", "cell")
 ROUNDS = 2  # coefficients with the variances of the dear answers, then with those of what is left
@@ -138,8 +138,8 @@ class JudgeFit:
         """Return the completed entries at (rows, cols), shapes broadcast."""
         i, j = np.broadcast_arrays(np.asarray(rows), np.asarray(cols))
         flat_rows, flat_cols = i.ravel(), j.ravel()
-        if len(np.unique(flat_rows)) * self.shape[1] == len(flat_rows):  # whole rows
-            whole = np.unique(flat_rows)
+        whole = distinct(flat_rows)
+        if len(whole) * self.shape[1] == len(flat_rows):  # whole rows
             at = np.searchsorted(whole, flat_rows)
             return np.asarray(self._block(whole)[at, flat_cols].reshape(i.shape))
         said, rest = said_by(self.judges, self.weights, flat_rows, flat_cols)
