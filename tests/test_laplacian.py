@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrywise.exceptions import ParameterError
-from entrywise.linalg import _jit_laplacian
-from entrywise.linalg.laplacian import HALF_BLOCK, Laplacian, in_blocks
+from entrywise.linalg import _jit_clusters, _jit_laplacian
+from entrywise.linalg.laplacian import HALF_BLOCK, WEAK, Laplacian, in_blocks
 from entrywise.linalg.stationary import stationary
 
 FAMILIES = ("random", "grid", "path", "star", "power law")
@@ -184,6 +184,80 @@ def test_graphs_of_two_sides_are_solved_on_one(seed, decades):
     assert L.iterations <= min(m, n)  # on the shorter side, each direction once
 
 
+@settings(deadline=None, max_examples=80)
+@given(st.integers(0, 2**32), st.floats(0.0, 6.0), st.booleans())
+def test_clusters_are_pieces_of_the_tree_and_their_graph_is_the_sum(seed, decades, two_sides):
+    rng = np.random.default_rng(seed)
+    n, size = int(rng.integers(2, 40)), int(rng.integers(2, 6))
+    few = int(rng.integers(1, 90))
+    half = n // 2 if two_sides else n
+    i, j = rng.integers(half, size=few), (n - half) + rng.integers(half, size=few)
+    i, j = i[i != j], j[i != j]
+    L = Laplacian(n, i, j, 10.0 ** rng.uniform(0.0, decades, len(i)))
+    tree = L.tree
+    of, count = _jit_clusters.clusters(*tree, L.weights, size, WEAK)
+    assert sorted(set(of.tolist())) == list(range(count))
+    for c in range(count):
+        inside = np.flatnonzero(of == c)
+        tops = [v for v in inside if tree.parent[v] < 0 or of[tree.parent[v]] != c]
+        assert len(tops) == 1  # connected
+        at = tree.edge[tops[0]]
+        within = [L.weights[tree.edge[v]] for v in inside if v != tops[0]]
+        assert at < 0 or len(inside) >= size or L.weights[at] < WEAK * max(within)
+    a, b, pair = _jit_clusters.merged(of[L.i], of[L.j], count)
+    coarse = Laplacian(count, a, b, _jit_clusters.sums(pair, L.weights, len(a)))
+    P = np.eye(count)[of]
+    np.testing.assert_allclose(dense(coarse), P.T @ dense(L) @ P, rtol=1e-9, atol=1e-6)
+    assert len({*zip(a.tolist(), b.tolist(), strict=True)}) == len(a)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.floats(0.0, 3.0), st.booleans())
+def test_clusters_solve_what_a_dense_inverse_does(seed, decades, two_sides):
+    rng = np.random.default_rng(seed)
+    n, few = int(rng.integers(2, 60)), int(rng.integers(1, 120))
+    half = n // 2 if two_sides else n
+    i, j = rng.integers(half, size=few), (n - half) + rng.integers(half, size=few)
+    i, j = i[i != j], j[i != j]
+    L = Laplacian(n, i, j, 10.0 ** rng.uniform(0.0, decades, len(i)))
+    b = rng.standard_normal(n)
+    x = L.solve(b, 1e-12, method="clusters")
+    np.testing.assert_allclose(x, np.linalg.pinv(dense(L)) @ L.center(b), atol=1e-8)
+
+
+def test_clusters_take_as_few_iterations_in_large_grids_as_in_small_ones():
+    rng = np.random.default_rng(10)
+    taken = {}
+    for side in (20, 60):
+        at = np.arange(side**3).reshape(side, side, side)
+        ends = [(at[:-1], at[1:]), (at[:, :-1], at[:, 1:]), (at[:, :, :-1], at[:, :, 1:])]
+        i, j = (np.concatenate([pair[k].ravel() for pair in ends]) for k in (0, 1))
+        L = Laplacian(side**3, i, j, np.exp(rng.standard_normal(len(i))))
+        b = rng.standard_normal(L.n)
+        x = L.solve(b, 1e-6)
+        taken[side] = L.iterations
+        residual = L.center(b) - L @ x
+        assert np.linalg.norm(residual) <= 1e-4 * np.linalg.norm(b)
+    assert taken[60] <= 1.3 * taken[20] <= 100
+    plain = L.solve(b, 1e-6, method="jacobi", most=1000)
+    assert L.iterations >= 3 * taken[60]
+    np.testing.assert_allclose(x, plain, atol=1e-3 * np.abs(x).max())
+
+
+def test_heavy_parts_held_together_by_little_are_clusters_of_their_own():
+    """Pairs of nodes joined by 1e8, in a ring of edges of weight 1: each pair moves as a whole, and against the others."""
+    n = 2_000
+    pair = np.arange(0, n, 2)
+    ring = np.r_[pair, pair], np.r_[pair + 1, (pair + 2) % n]
+    far = np.random.default_rng(11).permutation(n)
+    i, j = np.r_[ring[0], far[: n // 2]], np.r_[ring[1], far[n // 2 :]]
+    L = Laplacian(n, i, j, np.r_[np.full(n // 2, 1e8), np.ones(n // 2), np.ones(n // 2)])
+    b = np.random.default_rng(12).standard_normal(n)
+    x = L.solve(b, 1e-8, method="clusters")
+    assert L.iterations <= 100
+    np.testing.assert_allclose(x, L.solve(b, 1e-12, method="cholesky"), atol=1e-5 * np.abs(x).max())
+
+
 def test_two_sides_take_half_the_iterations_of_the_whole():
     rng = np.random.default_rng(8)
     n, i, j = 4_000, rng.integers(2_000, size=20_000), 2_000 + rng.integers(2_000, size=20_000)
@@ -289,7 +363,7 @@ def test_bad_right_sides_are_refused():
         L.potentials([np.nan])
     with pytest.raises(ParameterError, match="2 rows"):
         L.solve([1.0])
-    with pytest.raises(ParameterError, match="auto, cholesky or jacobi"):
+    with pytest.raises(ParameterError, match="auto, jacobi, clusters or cholesky"):
         L.solve([1.0, -1.0], method="lu")
     assert L.solve(np.eye(2)).shape == (2, 2)
 

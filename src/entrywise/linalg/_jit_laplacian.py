@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from entrywise.linalg._jit_sets import root_of
+from entrywise.linalg.laplacian import CLUSTERS, FACTOR
 
 ROUND_OFF = 1e-6  # of the residual that is asked for: there is no more to gain
 EXACT_KEYS = 64  # buckets of the elimination queue: exact degrees below this, then eight an octave
@@ -414,6 +415,18 @@ def apply_factor(
 
 
 @njit(cache=True)
+def moved(old: Any, new: Any) -> Any:
+    """Return how much of the weights lies elsewhere, both taken as shares of their sums: 0 to 2."""
+    before, after, total = 0.0, 0.0, 0.0
+    for e in range(len(old)):
+        before += old[e]
+        after += new[e]
+    for e in range(len(old)):
+        total += abs(new[e] / after - old[e] / before)
+    return total
+
+
+@njit(cache=True)
 def diagonal(n: Any, a: Any, b: Any, weight: Any) -> Any:
     """Return what the edges of each node weigh together, shape (n,)."""
     found = np.zeros(n)
@@ -450,14 +463,47 @@ def _to_first(a: Any, b: Any, weight: Any, x: Any, y: Any) -> Any:
 
 
 @njit(cache=True)
+def _precondition(
+    way: Any, lo: Any, hi: Any, c: Any, diagonal: Any, factor: Any, coarse: Any, r: Any, z: Any
+) -> Any:
+    """Put into z[lo:hi] what the preconditioner makes of r[lo:hi], nodes of component c; return r' z."""
+    total = 0.0
+    if way == FACTOR:
+        apply_factor(lo, hi, *factor, r, z)
+        for v in range(lo, hi):
+            total += r[v] * z[v]
+        return total
+    for v in range(lo, hi):
+        z[v] = r[v] / diagonal[v] if diagonal[v] > 0.0 else 0.0
+        total += r[v] * z[v]
+    if way == CLUSTERS:
+        of, begin, first, rows, share, pivot, right, moved = coarse
+        low, high = begin[c], begin[c + 1]
+        for k in range(low, high):
+            right[k] = 0.0
+        for v in range(lo, hi):
+            right[of[v]] += r[v]
+        apply_factor(low, high, first, rows, share, pivot, right, moved)
+        for k in range(low, high):
+            total += right[k] * moved[k]
+        for v in range(lo, hi):
+            z[v] += moved[of[v]]
+    return total
+
+
+@njit(cache=True)
 def _solve_reduced(
+    way: Any,
     lo: Any,
     mid: Any,
     hi: Any,
+    c: Any,
     a: Any,
     b: Any,
     weight: Any,
     diagonal: Any,
+    factor: Any,
+    coarse: Any,
     right: Any,
     rtol: Any,
     most: Any,
@@ -465,11 +511,12 @@ def _solve_reduced(
     r: Any,
     p: Any,
     q: Any,
+    z: Any,
 ) -> Any:
     """Put into x[lo:hi] the solution where all edges lead from the nodes lo..mid-1 to the nodes mid..hi-1.
 
     The latter are eliminated, exactly: (D1 - W D2^-1 W') x1 = b1 + W D2^-1 b2. Conjugate gradients with the diagonal
-    D1 take half as many iterations for it as with D for the whole (Reid, 1972). `r`, `p` and `q` are overwritten.
+    D1 take half as many iterations for it as with D for the whole (Reid, 1972). `r`, `p`, `q` and `z` are overwritten.
 
     A residual weighed by the diagonal is far from the error's energy, and what an iteration adds to the energy of x is
     known: what the last quarter of them added stands for what is missing (Hestenes and Stiefel, 1952). Returns
@@ -479,16 +526,13 @@ def _solve_reduced(
     for k in range(lo, mid):
         start += right[k] * right[k] / diagonal[k]
         r[k] = right[k]
+        x[k] = 0.0
     for k in range(mid, hi):
         energy += right[k] * right[k] / diagonal[k]
         q[k] = right[k] / diagonal[k]
     start += energy
     _to_first(a, b, weight, q, r)
-    now = 0.0
-    for k in range(lo, mid):
-        x[k] = 0.0
-        p[k] = r[k] / diagonal[k]
-        now += r[k] * p[k]
+    now = _precondition(way, lo, mid, c, diagonal, factor, coarse, r, p)
     after = np.empty(most + 1)  # energy of x after so many iterations
     after[0], steps, missing = energy, 0, np.inf
     least = ROUND_OFF * rtol * rtol * start
@@ -508,14 +552,14 @@ def _solve_reduced(
             pq += p[k] * q[k]
         if not pq > 0.0:
             break
-        alpha, new = now / pq, 0.0
+        alpha = now / pq
         for k in range(lo, mid):
             x[k] += alpha * p[k]
             r[k] -= alpha * q[k]
-            new += r[k] * r[k] / diagonal[k]
+        new = _precondition(way, lo, mid, c, diagonal, factor, coarse, r, z)
         beta = new / now
         for k in range(lo, mid):
-            p[k] = r[k] / diagonal[k] + beta * p[k]
+            p[k] = z[k] + beta * p[k]
         energy += alpha * now
         steps, now = steps + 1, new
         after[steps] = energy
@@ -532,28 +576,17 @@ def _solve_reduced(
 
 
 @njit(cache=True)
-def _precondition(
-    jacobi: Any, a: Any, b: Any, first: Any, rows: Any, share: Any, pivot: Any, r: Any, z: Any
-) -> Any:
-    if jacobi:
-        for v in range(a, b):
-            z[v] = r[v] / pivot[v] if pivot[v] > 0.0 else 0.0
-    else:
-        apply_factor(a, b, first, rows, share, pivot, r, z)
-
-
-@njit(cache=True)
 def _solve_component(
-    jacobi: Any,
+    way: Any,
     lo: Any,
     hi: Any,
+    c: Any,
     a: Any,
     b: Any,
     weight: Any,
-    first: Any,
-    rows: Any,
-    share: Any,
-    pivot: Any,
+    diagonal: Any,
+    factor: Any,
+    coarse: Any,
     right: Any,
     rtol: Any,
     most: Any,
@@ -567,11 +600,7 @@ def _solve_component(
     for k in range(lo, hi):
         r[k] = right[k]
         x[k] = 0.0
-    _precondition(jacobi, lo, hi, first, rows, share, pivot, r, z)
-    start = 0.0
-    for k in range(lo, hi):
-        p[k] = z[k]
-        start += r[k] * z[k]
+    start = _precondition(way, lo, hi, c, diagonal, factor, coarse, r, p)
     goal, now, least, steps = rtol * rtol * start, start, start, 0
     while steps < most and now > goal:
         multiply(lo, hi, a, b, weight, p, q)
@@ -584,16 +613,13 @@ def _solve_component(
         for k in range(lo, hi):
             x[k] += alpha * p[k]
             r[k] -= alpha * q[k]
-        _precondition(jacobi, lo, hi, first, rows, share, pivot, r, z)
-        new = 0.0
-        for k in range(lo, hi):
-            new += r[k] * z[k]
+        new = _precondition(way, lo, hi, c, diagonal, factor, coarse, r, z)
         beta = new / now
         for k in range(lo, hi):
             p[k] = z[k] + beta * p[k]
         steps, now = steps + 1, max(new, 0.0)
         least = min(least, now)
-        if jacobi and steps == most // 3 and least > start * rtol ** (2.0 / 3.0):
+        if way != FACTOR and steps == most // 3 and least > start * rtol ** (2.0 / 3.0):
             break
     return steps, start, now
 
@@ -610,33 +636,37 @@ def _center(x: Any, lo: Any, hi: Any) -> Any:
 
 @njit(cache=True)
 def conjugate_gradients(
-    jacobi: Any,
+    way: Any,
     begin: Any,
     middle: Any,
     edges: Any,
     a: Any,
     b: Any,
     weight: Any,
-    first: Any,
-    rows: Any,
-    share: Any,
-    pivot: Any,
-    right: Any,
+    diagonal: Any,
+    factor: Any,
+    coarse: Any,
+    room: Any,
     rtol: Any,
     most: Any,
 ) -> Any:
-    """Solve component by component; return (x, iterations, ratio reached), the latter two for the worst one.
+    """Solve component by component; return iterations and the ratio reached, both of the worst one.
 
-    Component c has the nodes begin[c]..begin[c + 1] - 1 and the edges edges[c]..edges[c + 1] - 1. With `jacobi`, then
-    `pivot` is the diagonal, its nodes from middle[c] on are eliminated where there are any. `right` is overwritten.
+    Component c has the nodes begin[c]..begin[c + 1] - 1 and the edges edges[c]..edges[c + 1] - 1; its nodes from middle[c]
+    on are eliminated where there are any.
+
+    room : (6, n), the solution comes to the first row, the right side stands in the last, and all are overwritten. New
+    memory would cost as much as a few iterations.
+
+    What preconditions: the `diagonal`, that and a move of each of the clusters (`coarse` : of each node, begin of each
+    component, factor of the graph of clusters, room for two vectors), or the `factor`.
 
     Convergence is judged by sqrt(r' z) against its first value, with a good preconditioner the energy norm of the error,
-    and by the energy itself where nodes were eliminated. With `jacobi` components that would take more than `most`
+    and by the energy itself where nodes were eliminated. Without the factor components that would take more than `most`
     iterations are given up after a third of them.
     """
-    n = len(right)
-    x, r, p, q = np.zeros(n), np.empty(n), np.empty(n), np.empty(n)
-    z = np.empty(n)
+    x, r, p, q, z, right = room[0], room[1], room[2], room[3], room[4], room[5]
+    x[:] = 0.0
     worst, reached = 0, 0.0
     for c in range(len(begin) - 1):
         lo, mid, hi = begin[c], middle[c], begin[c + 1]
@@ -645,16 +675,34 @@ def conjugate_gradients(
         e, f = edges[c], edges[c + 1]
         u, v, w = a[e:f], b[e:f], weight[e:f]
         _center(right, lo, hi)
-        if jacobi and mid < hi:
+        if mid < hi:
             steps, start, now = _solve_reduced(
-                lo, mid, hi, u, v, w, pivot, right, rtol, most, x, r, p, q
+                way,
+                lo,
+                mid,
+                hi,
+                c,
+                u,
+                v,
+                w,
+                diagonal,
+                factor,
+                coarse,
+                right,
+                rtol,
+                most,
+                x,
+                r,
+                p,
+                q,
+                z,
             )
         else:
             steps, start, now = _solve_component(
-                jacobi, lo, hi, u, v, w, first, rows, share, pivot, right, rtol, most, x, r, p, q, z
+                way, lo, hi, c, u, v, w, diagonal, factor, coarse, right, rtol, most, x, r, p, q, z
             )
         _center(x, lo, hi)
         worst = max(worst, steps)
         if start > 0.0:
             reached = max(reached, np.sqrt(now / start))
-    return x, worst, reached
+    return worst, reached

@@ -2,9 +2,11 @@
 
 Potentials whose differences are known along edges, with noise, are the solution of a Laplacian system: log
 entries of a rank-one matrix, scores of players, skills of workers. Conjugate gradients are preconditioned by
-an approximate Cholesky factor: nodes are eliminated from the least connected on, and the clique that a node
-leaves behind is replaced by a sampled tree on its neighbours. A spanning tree of the heaviest edges gives
-the start, so that only the misfit is left to solve for, and noise-free data come back to the last digit.
+what serves: the diagonal; the diagonal and moves of whole clusters, pieces of the spanning tree of the heaviest
+edges, whose own graph is eliminated approximately; or an approximate Cholesky factor of the whole graph. There nodes are
+eliminated from the least connected on, and the clique that a node leaves behind is replaced by a sampled tree on its
+neighbours. The spanning tree gives the start, too, so that only the misfit is left to solve for, and noise-free data come
+back to the last digit.
 """
 
 from __future__ import annotations
@@ -21,9 +23,18 @@ from entrywise.exceptions import ParameterError
 from entrywise.linalg import small
 from entrywise.types import Array, Indices
 
-# the diagonal alone is tried first, and kept where it converges within this many iterations: a factor costs as much as
-# four hundred of them where the graph is larger than the cache, and each iteration with it as much as five
-JACOBI_STEPS = 200
+DIAGONAL, CLUSTERS, FACTOR = 0, 1, 2  # what preconditions
+METHODS = ("jacobi", "clusters", "cholesky")  # and how :meth:`Laplacian.solve` calls it
+# the next is tried where one does not converge in so many iterations; clusters cost as much as twenty of them, a factor
+# as much as two hundred
+STEPS = (30, 200)
+# nodes of a cluster, at least: so few where the edges between clusters, those of two taken as one, are at most a
+# quarter of all, or so many: clusters of a graph that is like a random one are joined each to each
+SMALL, LARGE, JOINED = 16, 1024, 0.25
+WEAK = (
+    1 / 16
+)  # of the heaviest edge of a piece of the tree, what must bind it to the rest of its cluster
+LIKE_A_TREE = 1.2  # edges a node, up to which a factor is nearly exact, and soon made
 SIMILAR = 0.25  # share of the weights that may lie elsewhere for what did not converge not to be tried again
 ALIKE = 1e10  # largest over smallest weight up to which a dense inverse keeps six digits
 BORROWED_STEPS = 60  # iterations with the factor of other weights; a new one costs about a hundred
@@ -31,6 +42,7 @@ BORROWED_STEPS = 60  # iterations with the factor of other weights; a new one co
 BLOCK, HALF_BLOCK = 15, 16
 ROUND_OFF = 1e-15  # share of the largest potential below which no misfit is solved for
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
+NO_FACTOR = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
 
 
 class Tree(NamedTuple):
@@ -69,6 +81,7 @@ class Laplacian:
 
     References
     ----------
+    .. [N10] Notay, *An aggregation-based algebraic multigrid method*, ETNA 2010: here two levels, added up.
     .. [KS16] Kyng, Sachdeva, *Approximate Gaussian elimination for Laplacians*, FOCS 2016; here with
        nodes in order of degree and neighbours by rising weight (Gao, Kyng, Spielman, 2023).
 
@@ -89,7 +102,9 @@ class Laplacian:
         self.weights = np.array(np.broadcast_to(np.asarray(weights, np.float64), self.i.shape))
         self.seed = seed
         self.iterations, self.reached = 0, 0.0
-        self._jacobi: bool | None = None
+        self._way = DIAGONAL
+        self._lent: Any = None  # the forest of other weights
+        self._rooms: list[Array] = []  # to compute in; those of other weights use them, too
         self._borrowed = False  # whether the factor is that of other weights
         if self.n < 1 or self.n > 2**31 - 1:
             raise ParameterError(f"n of a Laplacian must be in 1..2^31 - 1, got {n}")
@@ -170,18 +185,19 @@ class Laplacian:
             found.weights = np.array(np.broadcast_to(found.weights, self.i.shape))
         if len(self.i):
             found._refuse_weights()
-        if self._jacobi is False and not self._similar(found.weights):
-            found._jacobi = None
-        for name in ("_dense", "_forest", "_plain", "_eliminated"):
+        if self._way != DIAGONAL and not self._similar(found.weights):
+            found._way = DIAGONAL
+        found._lent = self.__dict__.get("_forest", self._lent)
+        for name in ("_dense", "_forest", "_plain", "_eliminated", "_coarse"):
             found.__dict__.pop(name, None)
         found._borrowed = "_factored" in found.__dict__
         return found
 
     def _similar(self, weights: Array) -> bool:
         """Tell whether these weights are, up to a factor, near to the graph's own."""
-        apart = weights / weights.sum()
-        apart -= self.weights / self.weights.sum()
-        return bool(np.abs(apart, out=apart).sum() <= SIMILAR)
+        from entrywise.linalg import _jit_laplacian as jit
+
+        return bool(jit.moved(self.weights, weights) <= SIMILAR)
 
     @classmethod
     def like(
@@ -265,14 +281,41 @@ class Laplacian:
 
     @cached_property
     def _plain(self) -> Any:
-        """The graph with components one after the other, and its diagonal as a factor."""
+        """The graph with components one after the other, and its diagonal."""
         from entrywise.linalg import _jit_laplacian as jit
 
         nodes, begin, middle, (edges, a, b, order) = self._in_order
         weights = self.weights[order]
-        diagonal = jit.diagonal(self.n, a, b, weights)
-        none = np.zeros(self.n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
-        return nodes, begin, middle, (edges, a, b, weights), (*none, diagonal)
+        return nodes, begin, middle, (edges, a, b, weights), jit.diagonal(self.n, a, b, weights)
+
+    @cached_property
+    def _clusters(self) -> Any:
+        """Pieces of the forest of the heaviest edges: that of each node, their component, and the edges between them."""
+        from entrywise.linalg import _jit_clusters as jit
+
+        (nodes, parent, edge), part, _ = self._lent or self._forest
+        for size in (SMALL, LARGE):
+            of, count = jit.clusters(nodes, parent, edge, self.weights, size, WEAK)
+            a, b, pair = jit.merged(of[self.i], of[self.j], count)
+            if len(a) <= JOINED * len(self.i):
+                break
+        component = np.empty(count, np.int64)
+        component[of] = part
+        return of, component, a, b, pair
+
+    @cached_property
+    def _coarse(self) -> Any:
+        """The graph of the clusters, eliminated; of each node, in order, the place of its cluster."""
+        from entrywise.linalg import _jit_clusters as jit
+
+        of, component, a, b, pair = self._clusters
+        coarse = Laplacian(len(component), a, b, jit.sums(pair, self.weights, len(a)))
+        coarse.__dict__["components"] = self.components[0], component
+        nodes, begin, _, _, factor = coarse._eliminated
+        place = np.empty(coarse.n, np.int32)
+        place[nodes] = np.arange(coarse.n, dtype=np.int32)
+        room = np.empty(coarse.n), np.empty(coarse.n)
+        return place[of[self._in_order[0]]], begin, *factor, *room
 
     @cached_property
     def _factored(self) -> Any:
@@ -349,14 +392,15 @@ class Laplacian:
         rtol : float
             Relative error in the energy norm, as the residual in the preconditioner's norm tells it, or what the last
             iterations gained where the diagonal is the preconditioner of one side.
-        method : {"auto", "cholesky", "jacobi"}
-            ``auto`` keeps the diagonal as preconditioner where that converges within 200 iterations.
+        method : {"auto", "jacobi", "clusters", "cholesky"}
+            ``auto`` keeps the diagonal as preconditioner where that converges within 30 iterations, the diagonal and
+            clusters within 200.
         most : int
             Iterations at most.
         """
-        if method not in ("auto", "cholesky", "jacobi"):
+        if method not in ("auto", *METHODS):
             raise ParameterError(
-                f"method of solve must be auto, cholesky or jacobi, got {method!r}"
+                f"method of solve must be auto, jacobi, clusters or cholesky, got {method!r}"
             )
         B = np.asarray(b, np.float64)
         if B.shape[:1] != (self.n,) or B.ndim > 2:
@@ -369,18 +413,20 @@ class Laplacian:
             return self._solve_small(self._dense, B)
         from entrywise.linalg import _jit_laplacian as jit
 
-        if method == "jacobi" or (method == "auto" and self._jacobi is not False):
-            steps = most if method == "jacobi" else JACOBI_STEPS
-            found = self._solve(jit, self._plain, True, B, rtol, steps)
-            if method == "jacobi" or self.reached <= rtol:
+        if method in METHODS[:FACTOR]:
+            return self._solve(jit, METHODS.index(method), B, rtol, most)
+        while method == "auto" and self._way != FACTOR:
+            found = self._solve(jit, self._way, B, rtol, STEPS[self._way])
+            if self.reached <= rtol:
                 return found
-            self._jacobi = False
+            like_a_tree = len(self.i) <= LIKE_A_TREE * self.n
+            self._way = FACTOR if like_a_tree else self._way + 1
         if self._borrowed:
-            found = self._solve(jit, self._eliminated, False, B, rtol, min(BORROWED_STEPS, most))
+            found = self._solve(jit, FACTOR, B, rtol, min(BORROWED_STEPS, most))
             if self.reached <= rtol:
                 return found
             self._give_back()
-        return self._solve(jit, self._eliminated, False, B, rtol, most)
+        return self._solve(jit, FACTOR, B, rtol, most)
 
     def _solve_small(self, solved: Callable[[Array], Array], b: Array) -> Array:
         """Return L^+ b of a small graph, the misfit solved for once more."""
@@ -390,13 +436,22 @@ class Laplacian:
         self.iterations, self.reached = 1, 0.0
         return found
 
-    def _solve(self, jit: Any, ready: Any, jacobi: bool, b: Array, rtol: float, most: int) -> Array:
-        nodes, begin, middle, graph, factor = ready
-        x, self.iterations, self.reached = jit.conjugate_gradients(
-            jacobi, begin, middle, *graph, *factor, b[nodes], rtol, most
+    def _solve(self, jit: Any, way: int, b: Array, rtol: float, most: int) -> Array:
+        diagonal, factor, coarse = np.zeros(0), NO_FACTOR, (NO_FACTOR[1], NO_FACTOR[0], *NO_FACTOR)
+        room = np.zeros(0), np.zeros(0)
+        if way == FACTOR:
+            nodes, begin, middle, graph, factor = self._eliminated
+        else:
+            nodes, begin, middle, graph, diagonal = self._plain
+        coarse = self._coarse if way == CLUSTERS else (*coarse, *room)
+        free = self._rooms.pop() if self._rooms else np.empty((6, self.n))
+        np.take(b, nodes, out=free[5], mode="clip")  # the other mode makes a copy first
+        self.iterations, self.reached = jit.conjugate_gradients(
+            way, begin, middle, *graph, diagonal, factor, coarse, free, rtol, most
         )
         found = np.empty(self.n)
-        found[nodes] = x
+        found[nodes] = free[0]
+        self._rooms.append(free)
         return found
 
     def potentials(self, differences: ArrayLike, rtol: float = 1e-8, *, rounds: int = 4) -> Array:
