@@ -135,11 +135,13 @@ class Sensitivity:
             nothing = 1e-24 * square
             while 0.0 < square < 0.01 * before:  # orthogonal to the others, again against round-off
                 along = basis[:k] @ image
-                q, image = q - along @ basis[:k], image - along @ images[:k]
+                q -= along @ basis[:k]
+                image -= along @ images[:k]
                 before, square = square, float(q @ image)
             if not square > nothing:
                 return basis[:k], images[:k], T[:k, :k]
-            basis[k], images[k] = q / math.sqrt(square), image / math.sqrt(square)
+            np.divide(q, math.sqrt(square), out=basis[k])
+            np.divide(image, math.sqrt(square), out=images[k])
             T[: k + 1, k] = T[k, : k + 1] = basis[: k + 1] @ self.spread(basis[k])
             if not k:  # a power step: into the range that matters
                 start = L.center(np.random.default_rng(0).standard_normal(L.n))

@@ -41,13 +41,20 @@ def adjacency(n: Any, i: Any, j: Any) -> Any:
     return start, to, back, edge
 
 
+@njit(cache=True)
 def heaviest_first(weights: Any) -> Any:
     """Return the order of the edges by falling weight, told apart by their first nine binary digits; else as they are."""
-    key = (
-        np.asarray(weights).view(np.int64) >> 44
-    )  # sign, exponent and eight digits: in order for positive numbers
-    key = key.max(initial=0) - key
-    return counting_sort(key, int(key.max(initial=0)) + 1, np.arange(len(key), dtype=np.int32))
+    bits = weights.view(np.int64)  # in order for positive numbers
+    lowest, highest = np.int64(2**62), np.int64(0)
+    for e in range(len(bits)):
+        lowest, highest = min(lowest, bits[e]), max(highest, bits[e])
+    lowest, highest = lowest >> 44, highest >> 44  # sign, exponent and eight digits
+    key = np.empty(len(bits), np.int32)
+    for e in range(len(bits)):
+        key[e] = highest - (bits[e] >> 44)
+    every = np.arange(len(bits)).astype(np.int32)
+    keys = highest - lowest + 1 if len(bits) else 1
+    return counting_sort(key, keys, every)
 
 
 @njit(cache=True)
@@ -130,6 +137,15 @@ def walk(nodes: Any, parent: Any, edge: Any, i: Any, differences: Any) -> Any:
         if e >= 0:
             p[v] = p[parent[v]] + (differences[e] if i[e] == v else -differences[e])
     return p
+
+
+@njit(cache=True)
+def misfit(i: Any, j: Any, differences: Any, p: Any) -> Any:
+    """Return what is left of the differences beside those of the potentials, shape (e,)."""
+    found = np.empty(len(i))
+    for e in range(len(i)):
+        found[e] = differences[e] - (p[i[e]] - p[j[e]])
+    return found
 
 
 @njit(cache=True)

@@ -43,6 +43,7 @@ BLOCK, HALF_BLOCK = 15, 16
 ROUND_OFF = 1e-15  # share of the largest potential below which no misfit is solved for
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 NO_FACTOR = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
+NO_CLUSTERS = (NO_FACTOR[1], NO_FACTOR[0], *NO_FACTOR, np.zeros(0), np.zeros(0))
 
 
 class Tree(NamedTuple):
@@ -437,13 +438,13 @@ class Laplacian:
         return found
 
     def _solve(self, jit: Any, way: int, b: Array, rtol: float, most: int) -> Array:
-        diagonal, factor, coarse = np.zeros(0), NO_FACTOR, (NO_FACTOR[1], NO_FACTOR[0], *NO_FACTOR)
-        room = np.zeros(0), np.zeros(0)
+        diagonal, factor, coarse = NO_FACTOR[-1], NO_FACTOR, NO_CLUSTERS
         if way == FACTOR:
             nodes, begin, middle, graph, factor = self._eliminated
         else:
             nodes, begin, middle, graph, diagonal = self._plain
-        coarse = self._coarse if way == CLUSTERS else (*coarse, *room)
+        if way == CLUSTERS:
+            coarse = self._coarse
         free = self._rooms.pop() if self._rooms else np.empty((6, self.n))
         np.take(b, nodes, out=free[5], mode="clip")  # the other mode makes a copy first
         self.iterations, self.reached = jit.conjugate_gradients(
@@ -464,7 +465,7 @@ class Laplacian:
         p = self.center(self.walk(d))
         misfit, iterations, last = self._misfit(d, p), 0, np.inf
         for _ in range(rounds):
-            if np.abs(misfit).max(initial=0.0) <= ROUND_OFF * np.abs(np.r_[p, d]).max(initial=0.0):
+            if _largest(misfit) <= ROUND_OFF * max(_largest(p), _largest(d)):
                 break
             step = self.solve(self.divergence(self.weights * misfit), rtol)
             iterations = max(iterations, self.iterations)
@@ -480,10 +481,10 @@ class Laplacian:
         return p
 
     def _misfit(self, d: Array, p: Array) -> Array:
-        return np.asarray(d - (p[self.i] - p[self.j]))
+        return np.asarray(self._steps.misfit(self.i, self.j, d, p))
 
     def _energy(self, misfit: Array) -> float:
-        return float(np.sum(self.weights * misfit**2))
+        return float(np.einsum("e,e,e->", self.weights, misfit, misfit))
 
     def resistances(self, i: ArrayLike, j: ArrayLike, rtol: float = 1e-10) -> Array:
         """Return the effective resistances between i and j, shapes broadcast; infinite across components.
@@ -544,6 +545,11 @@ class Laplacian:
         if not np.all(np.isfinite(d)):
             raise ParameterError("differences must be finite; leave unknown ones out")
         return d
+
+
+def _largest(x: Array) -> float:
+    """Return the largest size of a number, 0 where there is none."""
+    return max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))
 
 
 def in_blocks(m: int, n: int, rows: Indices, cols: Indices) -> NDArray[np.int32] | None:

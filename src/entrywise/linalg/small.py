@@ -309,6 +309,11 @@ def walk(nodes: Indices, parent: Indices, edge: Indices, i: Indices, differences
     return p
 
 
+def misfit(i: Indices, j: Indices, differences: Array, p: Array) -> Array:
+    """Return what is left of the differences beside those of the potentials, shape (e,)."""
+    return np.asarray(differences - (p[i] - p[j]))
+
+
 def eliminate(n: int, i: Indices, j: Indices, weights: Array) -> tuple[Array, Array]:
     """Eliminate the nodes of a graph one after another; return the shares and pivots of its factor, (n, n) and (n,).
 

@@ -65,13 +65,12 @@ def _at_the_largest(
     )
     hub_row = int(np.argmax(np.where(of_rows == main, strength_of_rows, -1.0)))
     in_main = np.flatnonzero(of_cols == main)
-    rows, cols = [], []
-    if not len(in_main):  # nothing known at all: start with the first column
-        rows.append(hub_row)
-        cols.append(0)
+    first: list[int] = [] if len(in_main) else [0]
+    if first:  # nothing known at all: start with the first column
         in_main = np.zeros(1, np.int64)
     hub_col = int(in_main[np.argmax(strength_of_cols[in_main])])
-    linked = {main, int(of_cols[hub_col])}
+    apart = np.ones(count, bool)
+    apart[[main, int(of_cols[hub_col])]] = False
     best_row, best_col = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     for strength, of, best in (
         (strength_of_rows, of_rows, best_row),
@@ -79,12 +78,11 @@ def _at_the_largest(
     ):
         order = np.argsort(strength, kind="stable")
         best[of[order]] = order  # the strongest line of each part is written last
-    for c in range(count):
-        if c not in linked:
-            take_row = best_row[c] >= 0
-            rows.append(int(best_row[c]) if take_row else hub_row)
-            cols.append(hub_col if take_row else int(best_col[c]))
-    return np.array(rows, np.int64), np.array(cols, np.int64)
+    best_row, best_col = best_row[apart], best_col[apart]
+    take_row = best_row >= 0
+    rows = np.r_[np.full(len(first), hub_row), np.where(take_row, best_row, hub_row)]
+    cols = np.r_[np.array(first, np.int64), np.where(take_row, hub_col, best_col)]
+    return rows, cols
 
 
 def _cheapest(

@@ -328,6 +328,11 @@ class MultiplicativeFit:
         self.graph: Laplacian | None = None  # of the last step: its pattern serves the next
 
     @cached_property
+    def second(self) -> Indices:
+        """The node of each entry's column: columns come after the rows."""
+        return np.asarray(self.seen.shape[0] + self.j)
+
+    @cached_property
     def passes(self) -> Any:
         """The passes over the entries: compiled, or in numpy where they are few."""
         if is_small_graph(sum(self.seen.shape), len(self.a)):
@@ -346,7 +351,7 @@ class MultiplicativeFit:
         i, j, a, precision = self.i[live], self.j[live], self.a[live], self.precision[live]
         size = np.abs(a)
         heavy = np.maximum(size, TINY) ** 2 * precision / self.precision.max(initial=1.0)
-        by_size = Laplacian.like(self.graph, m + n, i, m + j, heavy)
+        by_size = Laplacian.like(self.graph, m + n, i, self.second[live], heavy)
         graph = by_size if weighted else by_size.reweighted(precision)
         rtol, rounds = (INEXACT[0], 1) if rough else (1e-8, 4)
         p = graph.potentials(np.log(size), rtol, rounds=rounds)  # 2  L p = div(w log |a|)
@@ -434,9 +439,8 @@ class MultiplicativeFit:
         i, j, a, w = self._entries(used)
         weights, right = self.passes.newton(i, j, a, w, self.x, self.y)
         live = which(weights > FLAT * weights.max(initial=0.0))
-        self.graph = Laplacian.like(
-            self.graph, sum(self.seen.shape), i[live], m + j[live], weights[live]
-        )
+        ends = i[live], self.second[used][live]
+        self.graph = Laplacian.like(self.graph, sum(self.seen.shape), *ends, weights[live])
         p = self.graph.solve(right, rtol)
         for step in STEPS:
             x, y = self.x * (1.0 + step * p[:m]), self.y * (1.0 - step * p[m:])

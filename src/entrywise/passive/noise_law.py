@@ -20,6 +20,7 @@ POWERS = {"of one size": 0.0, "of counts": 0.5, "proportional": 1.0}
 GAIN = 3.0  # of the log-likelihood that another law must bring: noise of one size is kept in 99 of 100 tables
 EXACT = 1e-10  # residuals below this share of the entries are round-off, and tell no law
 ROUNDS = 4  # in which weights follow the fit and the fit its weights
+BLOCK = 1 << 16  # entries looked at at once
 FEWEST = 5  # degrees of freedom below which residuals tell no law
 
 
@@ -81,7 +82,8 @@ def _weigh(fit: MultiplicativeFit) -> None:
     np.abs(size, out=size)
     least = SHARPEST * float(np.fmax.reduce(size, initial=0.0))
     np.fmax(size, least, out=size)  # where there is none, the least
-    np.reciprocal(size ** (2.0 * fit.growth), out=size)
+    size **= 2.0 * fit.growth
+    np.reciprocal(size, out=size)
     fit.precision = size
 
 
@@ -89,10 +91,10 @@ def _likelihood(fit: MultiplicativeFit) -> float:
     """Log-likelihood of the known entries at the fit, up to what all laws share."""
     used = fit.used()
     _, spread = fit.noise(used)
-    size = fit.a[used]
+    size = (fit.a if fit.multiplicative or not fit.growth else fit.fitted())[used]
     growth = 0.0
     if fit.growth:
-        size = np.abs(size if fit.multiplicative else fit.fitted()[used])
-        np.maximum(size, 1e-300, out=size)
-        growth = fit.growth * float(np.log(size, out=size).sum())
+        for start in range(0, len(size), BLOCK):  # piece by piece: no second array of the entries
+            part = np.maximum(np.abs(size[start : start + BLOCK]), 1e-300)
+            growth += fit.growth * float(np.log(part, out=part).sum())
     return float(-len(size) * np.log(spread) - growth)
