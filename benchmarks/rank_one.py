@@ -341,7 +341,7 @@ def growth(bars, families, sizes):
             seen = products(family, size, 72)
             A, ones = seen.to_csr(), np.ones(seen.shape[1])
             plain.append(1e6 * cpu(lambda A=A, x=ones: A @ x, repeat=5)[0] / len(seen))
-            repeat = max(1, min(5, 1_000_000 // size))
+            repeat = max(2, min(5, 1_000_000 // size))
             seconds, found = cpu(lambda s=seen: passive.rank_one(s), repeat=repeat)
             each.append(1e6 * seconds / len(seen))
             steps = found.report["refinements"], found.report["iterations"]

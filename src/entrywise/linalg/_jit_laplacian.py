@@ -15,6 +15,7 @@ from entrywise.linalg._jit_sets import root_of
 from entrywise.linalg.laplacian import CLUSTERS, FACTOR
 
 ROUND_OFF = 1e-6  # of the residual that is asked for: there is no more to gain
+CANCELLED = 1e-8  # of a sum, below which a difference from it is round-off
 EXACT_KEYS = 64  # buckets of the elimination queue: exact degrees below this, then eight an octave
 
 
@@ -453,6 +454,21 @@ def diagonal(n: Any, a: Any, b: Any, weight: Any) -> Any:
 
 
 @njit(cache=True)
+def reduced_diagonal(a: Any, b: Any, weight: Any, diagonal: Any) -> Any:
+    """Return the diagonal after all second ends are eliminated, at the first ends: what their edges weigh, less w^2 / D2.
+
+    An end that only one edge has gives all of its weight away: lines with many such ones are held by little else. In
+    another's place the diagonal stays.
+    """
+    found = diagonal.copy()
+    for e in range(len(a)):
+        found[a[e]] -= weight[e] * weight[e] / diagonal[b[e]]
+    for v in range(len(found)):
+        found[v] = max(found[v], CANCELLED * diagonal[v])
+    return found
+
+
+@njit(cache=True)
 def multiply(lo: Any, hi: Any, a: Any, b: Any, weight: Any, x: Any, y: Any) -> Any:
     """Put into y[lo:hi] the Laplacian of the edges (a, b), all of these nodes, times x."""
     for v in range(lo, hi):
@@ -518,26 +534,23 @@ def _solve_reduced(
     b: Any,
     weight: Any,
     diagonal: Any,
+    scale: Any,
     factor: Any,
     coarse: Any,
-    right: Any,
+    room: Any,
     rtol: Any,
     most: Any,
-    x: Any,
-    r: Any,
-    p: Any,
-    q: Any,
-    z: Any,
 ) -> Any:
-    """Put into x[lo:hi] the solution where all edges lead from the nodes lo..mid-1 to the nodes mid..hi-1.
+    """Put into room[0, lo:hi] the solution where all edges lead from the nodes lo..mid-1 to the nodes mid..hi-1.
 
     The latter are eliminated, exactly: (D1 - W D2^-1 W') x1 = b1 + W D2^-1 b2. Conjugate gradients with the diagonal
-    D1 take half as many iterations for it as with D for the whole (Reid, 1972). `r`, `p`, `q` and `z` are overwritten.
+    D1 take half as many iterations for it as with D for the whole (Reid, 1972); `scale` is that of the reduced system.
 
     A residual weighed by the diagonal is far from the error's energy, and what an iteration adds to the energy of x is
     known: what the last quarter of them added stands for what is missing (Hestenes and Stiefel, 1952). Returns
     iterations, the energy of x, and what is missing.
     """
+    x, r, p, q, z, right = room[0], room[1], room[2], room[3], room[4], room[5]
     start = energy = 0.0
     for k in range(lo, mid):
         start += right[k] * right[k] / diagonal[k]
@@ -548,7 +561,7 @@ def _solve_reduced(
         q[k] = right[k] / diagonal[k]
     start += energy
     _to_first(a, b, weight, q, r)
-    now = _precondition(way, lo, mid, c, diagonal, factor, coarse, r, p)
+    now = _precondition(way, lo, mid, c, scale, factor, coarse, r, p)
     after = np.empty(most + 1)  # energy of x after so many iterations
     after[0], steps, missing = energy, 0, np.inf
     least = ROUND_OFF * rtol * rtol * start
@@ -572,7 +585,7 @@ def _solve_reduced(
         for k in range(lo, mid):
             x[k] += alpha * p[k]
             r[k] -= alpha * q[k]
-        new = _precondition(way, lo, mid, c, diagonal, factor, coarse, r, z)
+        new = _precondition(way, lo, mid, c, scale, factor, coarse, r, z)
         beta = new / now
         for k in range(lo, mid):
             p[k] = z[k] + beta * p[k]
@@ -603,16 +616,12 @@ def _solve_component(
     diagonal: Any,
     factor: Any,
     coarse: Any,
-    right: Any,
+    room: Any,
     rtol: Any,
     most: Any,
-    x: Any,
-    r: Any,
-    p: Any,
-    q: Any,
-    z: Any,
 ) -> Any:
-    """Put into x[lo:hi] the solution for these nodes; return iterations, and r' z at first and at last."""
+    """Put into room[0, lo:hi] the solution for these nodes; return iterations, and r' z at first and at last."""
+    x, r, p, q, z, right = room[0], room[1], room[2], room[3], room[4], room[5]
     for k in range(lo, hi):
         r[k] = right[k]
         x[k] = 0.0
@@ -660,6 +669,7 @@ def conjugate_gradients(
     b: Any,
     weight: Any,
     diagonal: Any,
+    scale: Any,
     factor: Any,
     coarse: Any,
     room: Any,
@@ -674,14 +684,14 @@ def conjugate_gradients(
     room : (6, n), the solution comes to the first row, the right side stands in the last, and all are overwritten. New
     memory would cost as much as a few iterations.
 
-    What preconditions: the `diagonal`, that and a move of each of the clusters (`coarse` : of each node, begin of each
+    What preconditions: the `diagonal` (`scale` where nodes are eliminated), that and a move of each of the clusters (`coarse` : of each node, begin of each
     component, factor of the graph of clusters, room for two vectors), or the `factor`.
 
     Convergence is judged by sqrt(r' z) against its first value, with a good preconditioner the energy norm of the error,
     and by the energy itself where nodes were eliminated. Without the factor components that would take more than `most`
     iterations are given up after a third of them.
     """
-    x, r, p, q, z, right = room[0], room[1], room[2], room[3], room[4], room[5]
+    x, right = room[0], room[5]
     x[:] = 0.0
     worst, reached = 0, 0.0
     for c in range(len(begin) - 1):
@@ -693,29 +703,11 @@ def conjugate_gradients(
         _center(right, lo, hi)
         if mid < hi:
             steps, start, now = _solve_reduced(
-                way,
-                lo,
-                mid,
-                hi,
-                c,
-                u,
-                v,
-                w,
-                diagonal,
-                factor,
-                coarse,
-                right,
-                rtol,
-                most,
-                x,
-                r,
-                p,
-                q,
-                z,
+                way, lo, mid, hi, c, u, v, w, diagonal, scale, factor, coarse, room, rtol, most
             )
         else:
             steps, start, now = _solve_component(
-                way, lo, hi, c, u, v, w, diagonal, factor, coarse, right, rtol, most, x, r, p, q, z
+                way, lo, hi, c, u, v, w, diagonal, factor, coarse, room, rtol, most
             )
         _center(x, lo, hi)
         worst = max(worst, steps)

@@ -282,12 +282,15 @@ class Laplacian:
 
     @cached_property
     def _plain(self) -> Any:
-        """The graph with components one after the other, and its diagonal."""
+        """The graph with components one after the other, its diagonal, and that when what can be is eliminated."""
         from entrywise.linalg import _jit_laplacian as jit
 
         nodes, begin, middle, (edges, a, b, order) = self._in_order
         weights = self.weights[order]
-        return nodes, begin, middle, (edges, a, b, weights), jit.diagonal(self.n, a, b, weights)
+        diagonal = scale = jit.diagonal(self.n, a, b, weights)
+        if self._split:
+            scale = jit.reduced_diagonal(a, b, weights, diagonal)
+        return nodes, begin, middle, (edges, a, b, weights), (diagonal, scale)
 
     @cached_property
     def _clusters(self) -> Any:
@@ -438,17 +441,17 @@ class Laplacian:
         return found
 
     def _solve(self, jit: Any, way: int, b: Array, rtol: float, most: int) -> Array:
-        diagonal, factor, coarse = NO_FACTOR[-1], NO_FACTOR, NO_CLUSTERS
+        diagonals, factor, coarse = NO_FACTOR[-2:], NO_FACTOR, NO_CLUSTERS
         if way == FACTOR:
             nodes, begin, middle, graph, factor = self._eliminated
         else:
-            nodes, begin, middle, graph, diagonal = self._plain
+            nodes, begin, middle, graph, diagonals = self._plain
         if way == CLUSTERS:
             coarse = self._coarse
         free = self._rooms.pop() if self._rooms else np.empty((6, self.n))
         np.take(b, nodes, out=free[5], mode="clip")  # the other mode makes a copy first
         self.iterations, self.reached = jit.conjugate_gradients(
-            way, begin, middle, *graph, diagonal, factor, coarse, free, rtol, most
+            way, begin, middle, *graph, *diagonals, factor, coarse, free, rtol, most
         )
         found = np.empty(self.n)
         found[nodes] = free[0]
