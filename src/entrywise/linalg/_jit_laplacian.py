@@ -684,8 +684,9 @@ def conjugate_gradients(
     room : (6, n), the solution comes to the first row, the right side stands in the last, and all are overwritten. New
     memory would cost as much as a few iterations.
 
-    What preconditions: the `diagonal` (`scale` where nodes are eliminated), that and a move of each of the clusters (`coarse` : of each node, begin of each
-    component, factor of the graph of clusters, room for two vectors), or the `factor`.
+    What preconditions: the `diagonal` (`scale` where nodes are eliminated), that and a move of each of the clusters
+    (`coarse` : of each node, begin of each component, factor of the graph of clusters, room for two vectors), or the
+    `factor`.
 
     Convergence is judged by sqrt(r' z) against its first value, with a good preconditioner the energy norm of the error,
     and by the energy itself where nodes were eliminated. Without the factor components that would take more than `most`
