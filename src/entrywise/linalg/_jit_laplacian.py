@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from entrywise.linalg._jit_sets import root_of
-from entrywise.linalg.laplacian import CLUSTERS, FACTOR
+from entrywise.linalg.small import CLUSTERS, FACTOR
 
 ROUND_OFF = 1e-6  # of the residual that is asked for: there is no more to gain
 CANCELLED = 1e-8  # of a sum, below which a difference from it is round-off

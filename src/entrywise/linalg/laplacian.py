@@ -21,10 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from entrywise.exceptions import ParameterError
 from entrywise.linalg import small
+from entrywise.linalg.small import CLUSTERS, DIAGONAL, FACTOR
 from entrywise.types import Array, Indices
 
-DIAGONAL, CLUSTERS, FACTOR = 0, 1, 2  # what preconditions
-METHODS = ("jacobi", "clusters", "cholesky")  # and how :meth:`Laplacian.solve` calls it
+METHODS = (
+    "jacobi",
+    "clusters",
+    "cholesky",
+)  # what preconditions, as :meth:`Laplacian.solve` calls it
 # the next is tried where one does not converge in so many iterations; clusters cost as much as twenty of them, a factor
 # as much as two hundred
 STEPS = (30, 200)

@@ -15,6 +15,7 @@ from entrywise.types import Array, Indices
 
 # cells m x n: above, the hundreds of fits of a rehearsal take longer than numba's import and its cached kernels
 SMALL = 10_000
+DIAGONAL, CLUSTERS, FACTOR = 0, 1, 2  # what preconditions the solves of a Laplacian
 MISSES = 3  # cells of a row, one after the other, that no longer reach the level: the next ones will not either
 ROUGH = 1.0 + 1e-4  # by which a gain in single precision may fall short
 FEW_NODES, FEW_EDGES = (
