@@ -25,8 +25,9 @@ from entrywise.observations import Observations
 from entrywise.types import Array, Indices
 
 EXACT = 600  # lines up to which traces and largest resistances are exact
-# of a mean over random disturbances: relative standard error, of four or more, and of two or three
-SURE, SURER = 0.02, 0.002
+# of a mean over random disturbances: relative standard error, of four or more, and of two or three; the error that it
+# stands for, its root, is known twice as well
+SURE, SURER = 0.04, 0.002
 LOOSE = 1e-3  # error of a solve that enters a mean over random disturbances
 FAIR = 5e-3  # relative error of a certificate's minimax constant, at most
 ROUGH = 0.1  # error of a solve that only says where to look next
@@ -176,7 +177,8 @@ class Sensitivity:
 
         Exact up to 600 lines; else the mean over at most `probes` random disturbances, with a relative error of
         :math:`\sqrt{2 / \mathrm{probes}}` at most. Along the directions that :meth:`worst` goes through it is exact; no more
-        probes are taken once the standard error is 2 %, or .2 % of the first two: on many lines one is like the other.
+        probes are taken once the standard error is 4 % (that of the root, the expected error itself, is 2 %), or .2 % of the
+        first two: on many lines one is like the other.
         """
         L, m = self.laplacian, self.m
         if m + self.n <= EXACT:
