@@ -509,7 +509,8 @@ def _precondition(
         z[v] = r[v] / diagonal[v] if diagonal[v] > 0.0 else 0.0
         total += r[v] * z[v]
     if way == CLUSTERS:
-        of, begin, first, rows, share, pivot, right, moved = coarse
+        of, begin, first, rows, share, pivot, scratch = coarse
+        right, moved = scratch[0], scratch[1]
         low, high = begin[c], begin[c + 1]
         for k in range(low, high):
             right[k] = 0.0
@@ -671,7 +672,7 @@ def conjugate_gradients(
     diagonal: Any,
     scale: Any,
     factor: Any,
-    coarse: Any,
+    clusters: Any,
     room: Any,
     rtol: Any,
     most: Any,
@@ -685,8 +686,7 @@ def conjugate_gradients(
     memory would cost as much as a few iterations.
 
     What preconditions: the `diagonal` (`scale` where nodes are eliminated), that and a move of each of the clusters
-    (`coarse` : of each node, begin of each component, factor of the graph of clusters, room for two vectors), or the
-    `factor`.
+    (`clusters` : of each node, begin of each component, factor of their graph), or the `factor`.
 
     Convergence is judged by sqrt(r' z) against its first value, with a good preconditioner the energy norm of the error,
     and by the energy itself where nodes were eliminated. Without the factor components that would take more than `most`
@@ -694,6 +694,8 @@ def conjugate_gradients(
     """
     x, right = room[0], room[5]
     x[:] = 0.0
+    of, first_cluster, first, rows, share, pivot = clusters
+    coarse = of, first_cluster, first, rows, share, pivot, np.empty((2, len(pivot)))
     worst, reached = 0, 0.0
     for c in range(len(begin) - 1):
         lo, mid, hi = begin[c], middle[c], begin[c + 1]

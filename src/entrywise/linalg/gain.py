@@ -279,10 +279,10 @@ class Gains:
         if most < 1:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         with one_blas_thread():
-            return _Passes(self, is_open, price, money, most, slack).run()
+            return _Turns(self, is_open, price, money, most, slack).run()
 
 
-class _Passes:
+class _Turns:
     """A purchase under way: what is left of its money, and of every row what it may gain for its price at most."""
 
     def __init__(
@@ -316,9 +316,8 @@ class _Passes:
     def run(self) -> tuple[Indices, Indices]:
         """Buy until the money is used up, or nothing gains anything."""
         m = len(self.best)
-        self._turn(
-            np.arange(0, m, max(1, m // SAMPLE)), np.inf
-        )  # nothing is bought: what rows promise
+        some = np.arange(0, m, max(1, m // SAMPLE))
+        self._turn(some, np.inf)  # nothing is bought: what rows promise
         ceiling, place = np.inf, np.random.default_rng(m).integers(PLACES, size=m)
         for number in count():
             self.best[self.cheapest > self.money] = 0.0
@@ -331,10 +330,9 @@ class _Passes:
             else:
                 turn = np.argsort(np.argsort(-self.best, kind="stable")) // SAMPLE
             for k in range(min(len(ENDS), int(turn.max()) + 1)):
-                demand = self._buy(np.flatnonzero(turn == k), level)
-                level = self._paid(
-                    level, demand, float(np.sum(turn > k) / max(np.sum(turn == k), 1))
-                )
+                rows = np.flatnonzero(turn == k)
+                demand = self._buy(rows, level)
+                level = self._paid(level, demand, np.count_nonzero(turn > k) / max(len(rows), 1))
             # where many columns refuse, what they hold back comes first: a level may lie higher again
             refused = np.count_nonzero(self.quota < 0)
             ceiling = level if REFUSING * refused <= len(self.quota) else np.inf

@@ -47,7 +47,7 @@ BLOCK, HALF_BLOCK = 15, 16
 ROUND_OFF = 1e-15  # share of the largest potential below which no misfit is solved for
 DENSE = 1500  # nodes up to which resistances of many pairs come from a dense inverse
 NO_FACTOR = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0)
-NO_CLUSTERS = (NO_FACTOR[1], NO_FACTOR[0], *NO_FACTOR, np.zeros(0), np.zeros(0))
+NO_CLUSTERS = (NO_FACTOR[1], NO_FACTOR[0], *NO_FACTOR)
 
 
 class Tree(NamedTuple):
@@ -322,8 +322,7 @@ class Laplacian:
         nodes, begin, _, _, factor = coarse._eliminated
         place = np.empty(coarse.n, np.int32)
         place[nodes] = np.arange(coarse.n, dtype=np.int32)
-        room = np.empty(coarse.n), np.empty(coarse.n)
-        return place[of[self._in_order[0]]], begin, *factor, *room
+        return place[of[self._in_order[0]]], begin, *factor
 
     @cached_property
     def _factored(self) -> Any:

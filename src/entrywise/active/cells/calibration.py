@@ -212,14 +212,17 @@ def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float,
     gains, noise = gains_of(state, fit), _own_variance(fit)
     now = _expected_error(state, gains, noise)
     i, j = gains.pick(state.is_open, state.line_price, money, state.affordable(money))
-    then = _expected_error(state.without(i * state.shape[1] + j), gains, noise)
+    then = _expected_error(state.with_taken(i * state.shape[1] + j), gains, noise)
     return now, then, len(i)
 
 
-def expected_error(state: Purchase, fit: LowRank, gains: Gains | None = None) -> float:
-    """Return the error that is expected of what is wanted: the RMSE of cells not bought, or without gains of the row means."""
-    if gains is not None:
-        return _expected_error(state, gains, _own_variance(fit))
+def expected_error(state: Purchase, fit: LowRank, gains: Gains) -> float:
+    """Return the RMSE that is expected of cells not bought."""
+    return _expected_error(state, gains, _own_variance(fit))
+
+
+def expected_mean_error(state: Purchase, fit: LowRank) -> float:
+    """Return the RMSE that is expected of the row means."""
     _, variance = row_means(fit, state.rows, state.cols, state.values)
     return float(np.sqrt(variance.mean()))
 

@@ -19,6 +19,7 @@ from entrywise.active.cells.calibration import (
     calibrated,
     expected_error,
     expected_errors,
+    expected_mean_error,
     fitted,
     gains_of,
     row_means,
@@ -152,7 +153,7 @@ def most_informative(
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
     state.model = AnswerModel.of(state.shape, likelihood, bounds, row_features, col_features)
     if form is not None:  # controls are never bought
-        state = state.without(form.control_cells(state.shape))
+        state = state.with_taken(form.control_cells(state.shape))
     waiting = len(situation.pending) or situation.filtered
     if waiting and state.left < state.cheapest():
         return Batch.empty()  # it cannot end yet: no fit in vain
@@ -168,7 +169,10 @@ def most_informative(
         share = 0.0 if rule in ("random", "balanced") else explore
         thin = len(state.values) < guard * max(shape)
         gains = gains_of(state, fit, by_sum=goal == "scores")
-        error = expected_error(state, fit, gains if goal == "all" else None)
+        if goal == "all":
+            error = expected_error(state, fit, gains)
+        else:
+            error = expected_mean_error(state, fit)
         if form is not None:
             plates = choose_plates(state, fit, form, thin, money, share)
             wanted = _plates(state, form, plates, situation)
@@ -178,7 +182,7 @@ def most_informative(
     if wanted is None:
         reason = reason or "the money left buys no further cell"
         return calibrated(state, fit, rank, situation.step, rule, goal, reason)
-    return foretold(wanted, fit, error)
+    return _foretold(wanted, fit, error)
 
 
 def _blind(
@@ -224,7 +228,7 @@ def choose_plates(
         plates.append(plate)
         money -= cost
         state.spent += cost
-        state = state.without(plate.cells)
+        state = state.with_taken(plate.cells)
     return plates
 
 
@@ -245,7 +249,7 @@ def _enough(
     return ""
 
 
-def foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
+def _foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
     """Return the batch with what the fit expects of it, and of the cells that nobody bought.
 
     No yes/no answer is implausible: it has no deviation.
@@ -284,7 +288,7 @@ def _batch(
     some, chance = state.draw(None, explore * money if few is None else money, few)
     if len(some):
         money -= float(state.price_of(some).sum())
-        state = state.without(some)
+        state = state.with_taken(some)
     rest = min(state.affordable(money), most - len(some))
     if rule == "gain":
         i, j = gains.pick(state.is_open, state.line_price, money, rest)

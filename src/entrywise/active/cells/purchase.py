@@ -146,7 +146,7 @@ class Purchase:
             values=np.r_[self.values, self.hidden_values[some]],
         )
 
-    def without(self, cells: Indices) -> Purchase:
+    def with_taken(self, cells: Indices) -> Purchase:
         """Return the purchase in which these cells are taken, too."""
         return replace(self, taken=distinct(np.concatenate([self.taken, cells])))
 

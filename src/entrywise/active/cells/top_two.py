@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from entrywise.active.cells.answer_model import AnswerModel
-from entrywise.active.cells.calibration import calibrated, expected_error, fitted, row_means
+from entrywise.active.cells.calibration import calibrated, expected_mean_error, fitted, row_means
 from entrywise.active.cells.purchase import PER_LINE, Purchase, see_purchase
 from entrywise.active.cells.race import (
     against_leader,
@@ -136,7 +136,7 @@ def best_row_step(
         "challenge",
         expected=fit.entries(i, j),
         deviation=None if fit.is_binary else fit.deviation(i, j),
-        report={"expected_error": expected_error(state, fit), "confidence": sure},
+        report={"expected_error": expected_mean_error(state, fit), "confidence": sure},
     )
 
 
