@@ -163,7 +163,7 @@ def one_step(m, n, share):
     assert set(wanted.arm) == {"explore", "greedy"}
     both = [
         [cpu(call)[0] for call in (lambda: fitted(state, 6, 5), lambda: plan.step(now))]
-        for _ in range(5)
+        for _ in range(15)
     ]
     return *np.min(both, axis=0), drawn, len(known) + len(wanted)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from entrywise.active.cells.purchase import Purchase
 from entrywise.apply.leaderboard import Bought, scores
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
+from entrywise.linalg import gain
 from entrywise.linalg.gain import Gains, leverage
 from entrywise.oracles import FunctionOracle, MatrixOracle
 from entrywise.passive import low_rank
@@ -110,6 +113,35 @@ def test_leverage_sums_to_the_rank():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("lines", [(1000, 1), (1, 800), (1000, 800)])
+def test_threads_share_a_purchase_and_change_nothing(monkeypatch, lines):
+    rng = np.random.default_rng(4)
+    A, known = random_low_rank(1000, 800, 2, seed=3), rng.random((1000, 800)) < 0.1
+    fit = low_rank(ew.Observations.from_dense(np.where(known, A, np.nan)), rank=2)
+    price, inside = rng.lognormal(size=lines), set()
+    every = np.broadcast_to(price, known.shape)
+
+    def price_of(rows):
+        inside.add(threading.get_ident())
+        return price[rows] if len(price) > 1 else price
+
+    picks = []
+    for threads in (1, 3):
+        monkeypatch.setattr(gain, "thread_count", lambda threads=threads: threads)
+        gains = Gains.of(fit, *np.nonzero(known))
+        picks.append(gains.pick(lambda rows: ~known[rows], price_of, 16_000.0, 800_000))
+    np.testing.assert_array_equal(*picks)
+    i, j = picks[0]
+    assert not known[i, j].any()
+    assert len(set(zip(i.tolist(), j.tolist(), strict=True))) == len(i)
+    left = 16_000.0 - every[i, j].sum()
+    is_open = ~known
+    is_open[i, j] = False
+    assert -1e-6 < left < every[is_open].min() + 1e-6
+    # a price that may be computed by somebody's own function is asked for by one thread alone
+    assert (len(inside) == 1) == (min(lines) > 1)
+
+
 @pytest.mark.parametrize(
     "rule", ["gain", "random", "uniform", "balanced", "leverage", "variance", "committee"]
 )

@@ -91,8 +91,8 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
             np.arange(m), gain, variance, unit, bits, price, noise, span, V, Cu, Pu, parts, Cv, Pv,
             level, money, most, free, known, deep, by_sum, best,
         )  # fmt: skip
-        ways.columns_learn(U, Cv, N, Pv, *got[0], *got[1][:2])
-        answers.append([*got, *parts, Cu, Cv, Pu, N, Pv, free, best, bits])
+        ways.columns_learn(U, Cv, Pv, *got[0], *got[1][:2])
+        answers.append([*got, *parts, Cu, Cv, Pu, Pv, free, best, bits])
     for mine, theirs in zip(*answers, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(answers[0][0], answers[1][0])

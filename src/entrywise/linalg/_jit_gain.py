@@ -42,32 +42,6 @@ def _squares(X):
 
 
 @njit(cache=True, nogil=True)
-def _product(C, i, M, j, P, k, full):
-    """Write C[i] M[j] C[i] into P[k], all packed; full : (3, q, q) to work in, the first is then C[i]."""
-    q = full.shape[1]
-    s = 0
-    for a in range(q):
-        for b in range(a, q):
-            full[0, a, b] = full[0, b, a] = C[i, s]
-            full[1, a, b] = full[1, b, a] = M[j, s]
-            s += 1
-    for a in range(q):
-        for b in range(q):
-            total = 0.0
-            for c in range(q):
-                total += full[0, a, c] * full[1, c, b]
-            full[2, a, b] = total
-    s = 0
-    for a in range(q):
-        for b in range(a, q):
-            total = 0.0
-            for c in range(q):
-                total += full[2, a, c] * full[0, b, c]
-            P[k, s] = total
-            s += 1
-
-
-@njit(cache=True, nogil=True)
 def row_parts(rows, U, C, P):
     """Return the halves of some rows of the gains and the variances, (r, 2p) each, of designs and packed matrices of all.
 
@@ -123,28 +97,49 @@ def largest(X):
 
 
 @njit(cache=True, nogil=True)
-def _next_halves(row, Y, square, inverse, V, j, Z):
-    """Let a row learn of its last purchase; return its halves of the gain and the variance in column j.
+def _unpack(packed, i, full):
+    """Set `full`, (q, q), to the symmetric matrix that line i of `packed` begins with."""
+    s = 0
+    for a in range(len(full)):
+        for b in range(a, len(full)):
+            full[a, b] = full[b, a] = packed[i, s]
+            s += 1
 
-    row : (2, q, q), C and P = C M C. ``C' = C - x x' / d`` and ``P' = P - (x w' + w x') / d + c x x'``, x and w in Y,
-    `inverse` is 1 / d, `square` c, both 0 where nothing is to be learned. Z gets C' v and P' v. In one go: a matrix
-    that was just written would have to be read again.
+
+@njit(cache=True, nogil=True)
+def _pack(full, packed, i):
+    """Write the upper triangle of `full` into line i of `packed`."""
+    s = 0
+    for a in range(len(full)):
+        for b in range(a, len(full)):
+            packed[i, s] = full[a, b]
+            s += 1
+
+
+@njit(cache=True, nogil=True)
+def _next_halves(matrices, two, now, square, inverse, X, k):
+    """Let a line learn of its last purchase; return its halves of the gain and the variance where it crosses line k.
+
+    matrices : (2, q, q), C and P = C M C. ``C' = C - x x' / d`` and ``P' = P - (x w' + w x') / d + c x x'``, x and w in
+    two[now], `inverse` is 1 / d, `square` c, both 0 where nothing is to be learned; v is X[k]. two[1 - now] gets C' v and
+    P' v. In one go: a matrix that was just written would have to be read again. (Places in one array, since every
+    exchange of two arrays would count their owners.)
     """
-    q = V.shape[1]
+    q = X.shape[1]
     gain = variance = 0.0
     for a in range(q):
-        x = inverse * Y[0, a]
-        y = square * Y[0, a] - inverse * Y[1, a]
+        x = inverse * two[now, 0, a]
+        y = square * two[now, 0, a] - inverse * two[now, 1, a]
         first = second = 0.0
         for b in range(q):
-            c = row[0, a, b] - x * Y[0, b]
-            e = row[1, a, b] + (y * Y[0, b] - x * Y[1, b])
-            row[0, a, b], row[1, a, b] = c, e
-            first += c * V[j, b]
-            second += e * V[j, b]
-        Z[0, a], Z[1, a] = first, second
-        variance += first * V[j, a]
-        gain += second * V[j, a]
+            c = matrices[0, a, b] - x * two[now, 0, b]
+            e = matrices[1, a, b] + (y * two[now, 0, b] - x * two[now, 1, b])
+            matrices[0, a, b], matrices[1, a, b] = c, e
+            first += c * X[k, b]
+            second += e * X[k, b]
+        two[1 - now, 0, a], two[1 - now, 1, a] = first, second
+        variance += first * X[k, a]
+        gain += second * X[k, a]
     return gain, variance
 
 
@@ -168,7 +163,7 @@ def _doubled(X):
 
 
 @njit(cache=True, nogil=True)
-def _unpack(bits, i, free):
+def _ones(bits, i, free):
     """Set `free` to the bits of row i, as ones and zeros."""
     whole = len(free) // 8
     for k in range(whole):
@@ -228,7 +223,7 @@ def buy_rows(
     n, q = V.shape
     p, count = Cu.shape[1], 0
     lines, told = np.empty((2, 1024), np.int64), np.empty((4, 1024))
-    row, Y, Z, form = np.empty((2, q, q)), np.zeros((2, q)), np.zeros((2, q)), np.empty((2, p))
+    row, two, form, now = np.empty((2, q, q)), np.zeros((2, 2, q)), np.empty((2, p)), 0
     # above 0 the bits of a float are in order, and a largest whole number is found at once
     rates, single, free = np.empty(n, np.float32), np.empty(1, np.float32), np.empty(n, np.float32)
     order, width = rates.view(np.int32), max(16, int(np.sqrt(n)))
@@ -238,7 +233,7 @@ def buy_rows(
     floor = np.float32(level / ROUGH)
     for r in range(len(rows)):
         i = rows[r]
-        _unpack(bits, i, free)
+        _ones(bits, i, free)
         if wide == 0 and noise_wide == 0:
             each = np.float32(unit[0] / unit[1] / price[r * tall, 0])
             each = each if price[r * tall, 0] <= money else np.float32(0.0)
@@ -258,12 +253,8 @@ def buy_rows(
         if _float_of(most_bits, single) < floor or count == most:
             best[i] = ROUGH * single[0]
             continue
-        s = 0
-        for a in range(q):
-            for b in range(a, q):
-                row[0, a, b] = row[0, b, a] = Cu[i, s]
-                row[1, a, b] = row[1, b, a] = parts[0][r, s]
-                s += 1
+        _unpack(Cu, i, row[0])
+        _unpack(parts[0], r, row[1])
         for s in range(p):
             form[0, s], form[1, s] = parts[0][r, p + s], parts[1][r, p + s]
         rate, promised, highest, before, looked, missed = 1.0, 1.0, 0.0, count, 0, 0
@@ -281,7 +272,7 @@ def buy_rows(
                 if quota[j] == 0:
                     quota[j] = -1
                 continue
-            along, spread = _next_halves(row, Y, square, inverse, V, j, Z)
+            along, spread = _next_halves(row, two, now, square, inverse, V, j)
             square = inverse = 0.0
             more, across, own = _column_halves(form, Pv, Cv, j)
             along, spread = max(along, 0.0), max(spread, 0.0)
@@ -306,64 +297,25 @@ def buy_rows(
             square, inverse = along * precision**2, precision
             if not by_sum:
                 square -= loss * (1.0 - spread * inverse) ** 2
-            Y, Z = Z, Y
+            now = 1 - now
         best[i] = ROUGH * _float_of(most_bits, single)
         if count > before:
-            _next_halves(row, Y, square, inverse, V, 0, Z)
-            s = 0
-            for a in range(q):
-                for b in range(a, q):
-                    Cu[i, s], Pu[i, s] = row[0, a, b], row[1, a, b]
-                    s += 1
+            _next_halves(row, two, now, square, inverse, V, 0)
+            _pack(row[0], Cu, i)
+            _pack(row[1], Pu, i)
             best[i] *= min(rate / promised, 1.0)  # what was not looked at fell about as much
         best[i] = max(best[i], highest)
     return lines[:, :count].copy(), told[:, :count].copy(), money
 
 
 @njit(cache=True, nogil=True)
-def _settle(C, j, G, full, wide):
-    """Let C[j], packed, become ``(I + C G)^-1 C`` (Gauss and Jordan, with pivots); wide : (q, 2 q) to work in."""
-    q = full.shape[1]
-    s = 0
-    for a in range(q):
-        for b in range(a, q):
-            full[0, a, b] = full[0, b, a] = C[j, s]
-            full[1, a, b] = full[1, b, a] = G[s]
-            s += 1
-    for a in range(q):
-        for b in range(q):
-            total = 0.0
-            for c in range(q):
-                total += full[0, a, c] * full[1, c, b]
-            wide[a, b], wide[a, q + b] = total, full[0, a, b]
-        wide[a, a] += 1.0
-    for a in range(q):
-        pivot = a
-        for b in range(a + 1, q):
-            if abs(wide[b, a]) > abs(wide[pivot, a]):
-                pivot = b
-        for c in range(a, 2 * q):
-            wide[a, c], wide[pivot, c] = wide[pivot, c], wide[a, c]
-        inverse = 1.0 / wide[a, a]
-        for c in range(a, 2 * q):
-            wide[a, c] *= inverse
-        for b in range(q):
-            factor = wide[b, a]
-            if b != a:
-                for c in range(a, 2 * q):
-                    wide[b, c] -= factor * wide[a, c]
-    s = 0
-    for a in range(q):
-        for b in range(a, q):
-            C[j, s] = 0.5 * (wide[a, q + b] + wide[b, q + a])
-            s += 1
+def columns_learn(U, C, P, rows, cols, weight, lost):
+    """Let columns learn of all purchases of a turn, one after the other: C and P = C N C, packed, change in place.
 
-
-@njit(cache=True, nogil=True)
-def columns_learn(U, C, N, P, rows, cols, weight, lost):
-    """Let columns learn of all purchases of a turn: C, N and P = C N C, packed, change in place."""
-    (n, p), q = C.shape, U.shape[1]
-    full, wide, G, squares = np.empty((3, q, q)), np.empty((q, 2 * q)), np.empty(p), _squares(U)
+    rows, cols : (b,), cells in any order; weight, lost : (b,), what :func:`buy_rows` tells of them.
+    """
+    n, q = len(C), U.shape[1]
+    col, two, now = np.empty((2, q, q)), np.zeros((2, 2, q)), 0
     first = np.zeros(n + 1, np.int64)
     for j in cols:
         first[j + 1] += 1
@@ -376,13 +328,15 @@ def columns_learn(U, C, N, P, rows, cols, weight, lost):
     for j in range(n):
         if first[j] == first[j + 1]:
             continue
-        for s in range(p):
-            G[s] = 0.0
+        _unpack(C, j, col[0])
+        _unpack(P, j, col[1])
+        square = inverse = 0.0
         for r in range(first[j], first[j + 1]):
             t = order[r]
-            i, w, less = rows[t], weight[t], lost[t]
-            for s in range(p):
-                G[s] += w * squares[i, s]
-                N[j, s] -= less * squares[i, s]
-        _settle(C, j, G, full, wide)
-        _product(C, j, N, j, P, j, full)
+            along, spread = _next_halves(col, two, now, square, inverse, U, rows[t])
+            inverse = 1.0 / (1.0 / weight[t] + max(spread, 0.0))
+            square = along * inverse**2 - lost[t] * (1.0 - spread * inverse) ** 2
+            now = 1 - now
+        _next_halves(col, two, now, square, inverse, U, 0)
+        _pack(col[0], C, j)
+        _pack(col[1], P, j)

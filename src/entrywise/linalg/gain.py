@@ -21,14 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.exceptions import ParameterError
 from entrywise.linalg import small
-from entrywise.linalg.variational import one_blas_thread
+from entrywise.linalg.variational import in_threads, one_blas_thread, thread_count
 from entrywise.results import LowRank
 from entrywise.results.levels import logistic_slope
 from entrywise.results.posterior import (
@@ -50,11 +51,16 @@ SLACK = 0.5  # a level is at least half of the one before
 PLACES = 16  # of rows, by chance: the first ones show what a level costs, the others follow in three turns
 ENDS = np.array([1, 6, 11, 16])
 STRIDE = 7  # from level to level: nobody is always the first
-SAMPLE = 512  # rows that tell where the first level lies
+SAMPLE = 512  # rows of the turns that spend the rest of the money
+LOOKED = 128  # columns that tell what a row promises before anybody has looked at all of it
 FEW = 32  # cells known of a column, up to which a turn takes one more; of others half of what they have beyond
 SHARE = 1 / 16  # of what is left of the money, that a level is to cost
 STEPS = 16  # of slack, down which a level goes at most to find so much
-REST = 1 / 64  # of the money, that is spent without turns
+REST = 1 / 8  # of the money, that is spent without turns: those rows buy first that promise most
+LAST = 1 / 64  # of the money, for which no level is looked for
+MANY = 1 << 17  # cells of the rows of a turn, from which on threads share them
+PARTS = 4  # in which they do so, each with its share of the money
+PLENTY = 64  # cells that the money must pay for that, the dearest ones
 BISECTIONS = 4  # up again, where it would cost more than there is
 TRUST = 0.2  # of the cells that rows seem to want, what the first level is expected to buy; later ones by what they did
 LEAST = 14  # cells of a row that are looked at
@@ -86,7 +92,7 @@ class Logits:
 
 @dataclass
 class Gains:
-    """Everything that scoring needs; :meth:`pick` changes the covariances in place, and leaves M as it was.
+    """Everything that scoring needs; :meth:`pick` changes the covariances in place, and leaves M and N as they were.
 
     Symmetric q x q matrices, one a line, are packed as upper triangles: (m, p) and (n, p) with p = q (q + 1) / 2.
     """
@@ -282,6 +288,28 @@ class Gains:
             return _Turns(self, is_open, price, money, most, slack).run()
 
 
+class _Factors(NamedTuple):
+    """What the cells of some rows are scored by: their halves in double precision, and factors in single precision."""
+
+    own: Array  # (r, 2p), of the gains
+    spread: Array  # (r, 2p), of the variances
+    gain: tuple[
+        Array, Array
+    ]  # (r, 2p) and (2p, n): their product is the gain times (noise + variance), in its unit
+    variance: tuple[Array, Array]
+    units: Array  # of gains and of variances
+
+
+@dataclass
+class _Purse:
+    """What a part of the rows of a turn may spend, and has left."""
+
+    part: slice
+    money: float
+    most: int  # cells
+    quota: Indices  # (n,), cells that a column may still give; -1 after it has refused one
+
+
 class _Turns:
     """A purchase under way: what is left of its money, and of every row what it may gain for its price at most."""
 
@@ -297,18 +325,28 @@ class _Turns:
         m, n = len(gains.U), len(gains.V)
         self.gains, self.price = gains, price
         self.money, self.most, self.slack, self.budget = money, most, slack, money
-        self.best = np.full(m, np.inf)  # nobody has looked yet
+        self.best = np.empty(m)
         self.is_small = small.is_small(m, n)
         self.mean_price, self.cheapest = np.empty(m), np.empty(m)
         self.bits = np.empty((m, -(-n // 8)), np.uint8)  # one a cell: whether it is open
+        self.plain, self.dearest = (
+            True,
+            0.0,
+        )  # whether prices are those of lines, which threads may look up
         for rows in gains._row_blocks(CACHED):
             cost = price(rows)
             self.mean_price[rows], self.cheapest[rows] = cost.mean(axis=1), cost.min(axis=1)
+            self.plain &= n == 1 or cost.shape != (len(rows), n)
+            self.dearest = max(self.dearest, float(cost.max()))
             self.bits[rows] = np.packbits(is_open(rows), axis=1)
         self.known = [np.maximum(x, 1) for x in gains.known]
         self.Pu, self.Pv = _sandwich(gains.Cu, gains.M), _sandwich(gains.Cv, gains.N)
         self.quota = np.zeros(n, np.int64)
-        self.bought: list[tuple[Indices, Indices]] = []  # of each turn, rows in order
+        nothing = np.zeros(0, np.int64)
+        self.bought = [(nothing, nothing)]  # of each turn, rows in order
+        self.rooms: list[
+            NDArray[np.float32]
+        ] = []  # to score blocks in; new memory is dear, most of all to threads
         self.trust = TRUST
         self.squares = squares(gains.V)
         self.largest_square = np.abs(self.squares).max(axis=0, initial=0.0)
@@ -316,12 +354,11 @@ class _Turns:
     def run(self) -> tuple[Indices, Indices]:
         """Buy until the money is used up, or nothing gains anything."""
         m = len(self.best)
-        some = np.arange(0, m, max(1, m // SAMPLE))
-        self._turn(some, np.inf)  # nothing is bought: what rows promise
+        self._promise()
         ceiling, place = np.inf, np.random.default_rng(m).integers(PLACES, size=m)
         for number in count():
             self.best[self.cheapest > self.money] = 0.0
-            top = min(float(self.best[np.isfinite(self.best)].max()), ceiling)
+            top = min(float(self.best.max()), ceiling)
             if self.most == 0 or not top > 0.0:
                 break
             level = self._next_level(top)
@@ -339,6 +376,23 @@ class _Turns:
         cells = [np.concatenate(x) for x in zip(*self.bought, strict=True)]
         return cells[0], cells[1]
 
+    def _promise(self) -> None:
+        """Set what rows may gain for their price, as some of the columns tell it; all of them for the plain greedy rule."""
+        n = self.gains.V.shape[0]
+        some = np.arange(0, n, max(1, n // LOOKED) if self.slack > 0.0 else 1)
+        for rows in self.gains._row_blocks(BLOCK):
+            is_open = np.unpackbits(self.bits[rows], axis=1, count=n)[:, some]
+            price = self.price(rows)
+            price = price if price.shape[1] == 1 else price[:, some]
+            factors = self._factors(rows, some)
+            for part, gain, variance, noise in self._blocks(
+                rows, factors, slice(0, len(rows)), some
+            ):
+                cost = price if len(price) == 1 else price[part]
+                spread = factors.units[1] * variance + noise
+                rate = factors.units[0] * gain * is_open[part] / (spread * cost)
+                self.best[rows[part]] = rate.max(axis=1)
+
     def _next_level(self, top: float) -> float:
         """Return a level below the top that is expected to cost a share of the money, and no more than there is."""
         level, every = top, np.arange(len(self.best))
@@ -348,7 +402,7 @@ class _Turns:
             bill, cells = self._expected(level, every, least=1.0)
             if bill > SHARE * self.money or cells > SHARE * self.most:
                 break
-        for _ in range(BISECTIONS if self.money > REST * self.budget else 1):
+        for _ in range(BISECTIONS if self.money > LAST * self.budget else 1):
             bill, cells = self._expected(level, every)
             if bill <= self.money and cells <= self.most:
                 break
@@ -363,18 +417,14 @@ class _Turns:
         return max(level, float(over[0])) if len(over) else level
 
     def _expected(self, level: float, rows: Indices, least: float = 0.0) -> tuple[float, float]:
-        """Return what rows are expected to cost down to a level, and the cells; where nobody looked they are as others.
+        """Return what rows are expected to cost down to a level, and the cells.
 
         Row i, which knows t_i cells and promises r_i, buys about t_i (r_i / level - 1) cells down to a level.
         """
-        seen = rows[np.isfinite(self.best[rows])]
-        if not len(seen):
-            seen = np.flatnonzero(np.isfinite(self.best))
-        near = seen[self.best[seen] > level]
+        near = rows[self.best[rows] > level]
         more = self.trust * self.known[0][near] * (self.best[near] / level - 1.0)
         more = np.maximum(more, least)
-        each = len(rows) / len(seen)
-        return each * float(more @ self.mean_price[near]), each * float(more.sum())
+        return float(more @ self.mean_price[near]), float(more.sum())
 
     def _buy(self, rows: Indices, level: float) -> tuple[Array, Array]:
         """Let those of the rows that reach a level buy down to it; return the rates and prices of what they bought."""
@@ -387,67 +437,108 @@ class _Turns:
 
     def _turn(self, rows: Indices, level: float) -> tuple[Array, Array]:
         """Let rows buy down to a level; columns learn afterwards. Return the rates and prices of what was bought."""
-        gains = self.gains
-        if self.is_small:
-            buy_rows, columns_learn = small.buy_rows, small.columns_learn
-        else:
-            from entrywise.linalg._jit_gain import buy_rows, columns_learn
-        self.quota = 1 + np.maximum(self.known[1] - FEW, 0) // 2
-        span = 0.0 if gains.logits is None else gains.logits.span
-        deep = (LEAST, DEPTH * self.trust) if self.slack > 0.0 else (len(self.quota), 0.0)
-        bought = []
-        for some, parts, gain, variance, unit, noise in self._blocks(rows):
-            *found, self.money = buy_rows(
-                some, gain, variance, unit, self.bits, self.price(some), noise, span, gains.V,
-                gains.Cu, self.Pu, parts, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
-                self.known[0], deep, gains.by_sum, self.best,
-            )  # fmt: skip
-            bought.append(found)
-            self.most -= found[0].shape[1]
-            if self.most == 0:
-                break
-        if not bought:
+        if not len(rows):
             return np.zeros(0), np.zeros(0)
-        (rows, cols), told = (np.concatenate(x, axis=1) for x in zip(*bought, strict=True))
-        columns_learn(gains.U, gains.Cv, gains.N, self.Pv, rows, cols, *told[:2])
+        gains, factors = self.gains, self._factors(rows)
+        purses = self._purses(len(rows))
+        found: list[list[Any]] = [[] for _ in purses]
+
+        def buy(k: int) -> None:
+            found[k] = self._buy_part(rows, factors, level, purses[k])
+
+        in_threads(buy, len(purses), thread_count())
+        self.money = sum(purse.money for purse in purses)
+        self.most = sum(purse.most for purse in purses)
+        self.quota = np.max([purse.quota for purse in purses], axis=0)
+        (rows, cols), told = (
+            np.concatenate(x, axis=1) for x in zip(*chain.from_iterable(found), strict=True)
+        )
+        if self.is_small:
+            columns_learn = small.columns_learn
+        else:
+            from entrywise.linalg._jit_gain import columns_learn
+        columns_learn(gains.U, gains.Cv, self.Pv, rows, cols, *told[:2])
         self.bought.append((rows, cols))
         for known, lines in zip(self.known, (rows, cols), strict=True):
             known += np.bincount(lines, minlength=len(known))
         return told[2], told[3]
 
-    def _blocks(
-        self, rows: Indices
-    ) -> Iterator[
-        tuple[Indices, tuple[Array, Array], NDArray[np.float32], NDArray[np.float32], Array, Array]
-    ]:
-        """Yield rows with their halves, gains times (noise + variance), variances, two units, and noises.
+    def _purses(self, count: int) -> list[_Purse]:
+        """Return what so many rows of a turn may spend: as one, or in parts that threads take, whatever their number."""
+        quota = 1 + np.maximum(self.known[1] - FEW, 0) // 2
+        few = self.is_small or count * len(quota) < MANY
+        if few or not self.plain or PLENTY * self.dearest > self.money or self.most < PLENTY:
+            return [_Purse(slice(0, count), self.money, self.most, quota)]
+        ends, found = np.linspace(0, count, PARTS + 1).astype(int).tolist(), []
+        for k in range(PARTS):
+            some = (np.arange(len(quota)) + k) % PARTS < quota % PARTS  # who gets what is left over
+            most = (self.most + k) // PARTS
+            share = _Purse(
+                slice(ends[k], ends[k + 1]), self.money / PARTS, most, quota // PARTS + some
+            )
+            found.append(share)
+        return found
 
-        Gains and variances are in single precision, of shape (len(rows), n); the arrays are used again.
-        """
-        if not len(rows):
-            return
-        gains = self.gains
-        U, V, Cu = gains.U, gains.V, gains.Cu
+    def _buy_part(
+        self, rows: Indices, factors: _Factors, level: float, purse: _Purse
+    ) -> list[tuple[Indices, Array]]:
+        """Let a part of the rows of a turn buy down to a level; return lines and what is told of them, block by block."""
         if self.is_small:
-            own, spread = row_parts(rows, U, Cu, self.Pu)
+            buy_rows = small.buy_rows
+        else:
+            from entrywise.linalg._jit_gain import buy_rows
+        gains = self.gains
+        span = 0.0 if gains.logits is None else gains.logits.span
+        deep = (LEAST, DEPTH * self.trust) if self.slack > 0.0 else (len(purse.quota), 0.0)
+        found = []
+        for part, gain, variance, noise in self._blocks(rows, factors, purse.part):
+            some, halves = rows[part], (factors.own[part], factors.spread[part])
+            lines, told, purse.money = buy_rows(
+                some, gain, variance, factors.units, self.bits, self.price(some), noise, span, gains.V,
+                gains.Cu, self.Pu, halves, gains.Cv, self.Pv, level, purse.money, purse.most, purse.quota,
+                self.known[0], deep, gains.by_sum, self.best,
+            )  # fmt: skip
+            found.append((lines, told))
+            purse.most -= lines.shape[1]
+        return found
+
+    def _factors(self, rows: Indices, some: Indices | slice = EVERY) -> _Factors:
+        """Return what the cells of rows in `some` columns are scored by."""
+        gains = self.gains
+        if self.is_small:
+            own, spread = row_parts(rows, gains.U, gains.Cu, self.Pu)
         else:
             from entrywise.linalg import _jit_gain
 
-            own, spread = _jit_gain.row_parts(rows, U, Cu, self.Pu)
+            own, spread = _jit_gain.row_parts(rows, gains.U, gains.Cu, self.Pu)
         gain_left, gain_right, top = self._single(own, self.Pv)
         var_left, var_right, unit = self._single(spread, gains.Cv)
-        step = max(1, CACHED // len(V))
-        both = np.empty((2, min(step, len(rows)), len(V)), np.float32)
+        right = [np.ascontiguousarray(x[:, some]) for x in (gain_right, var_right)]
+        units = np.array([top, unit])
+        return _Factors(own, spread, (gain_left, right[0]), (var_left, right[1]), units)
+
+    def _blocks(
+        self, rows: Indices, factors: _Factors, whole: slice, some: Indices | slice = EVERY
+    ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float32], Array]]:
+        """Yield parts of the rows with their gains times (noise + variance), variances, and noises in `some` columns.
+
+        Gains and variances are in single precision, in the units of the factors; the arrays are used again.
+        """
+        gains, n = self.gains, factors.gain[1].shape[1]
+        step = max(1, CACHED // n)
+        room = self.rooms.pop() if self.rooms else np.empty(2 * max(n, CACHED), np.float32)
+        both = room[: 2 * step * n].reshape(2, step, n)
         noise = np.full((1, 1), gains.s2)
-        for start in range(0, len(rows), step):
-            part = slice(start, min(start + step, len(rows)))
+        for start in range(whole.start, whole.stop, step):
+            part = slice(start, min(start + step, whole.stop))
             gain, variance = both[:, : part.stop - start]
-            np.matmul(gain_left[part], gain_right, out=gain)
-            np.matmul(var_left[part], var_right, out=variance)
+            for (left, right), product in ((factors.gain, gain), (factors.variance, variance)):
+                np.matmul(left[part], right, out=product)
             if gains.logits is not None:
-                noise = np.asarray(gains._noise(rows[part], unit * variance.astype(np.float64)))
-            halves = own[part], spread[part]
-            yield rows[part], halves, gain, variance, np.array([top, unit]), noise
+                spread = factors.units[1] * variance.astype(np.float64)
+                noise = np.asarray(gains._noise(rows[part], spread, some))
+            yield part, gain, variance, noise
+        self.rooms.append(room)
 
     def _single(self, left: Array, packed: Array) -> tuple[Array, Array, float]:
         """Return factors of ``left @ [squares(V), packed].T / unit`` in single precision, with entries up to one, and the unit."""

@@ -215,30 +215,27 @@ def buy_rows(
 
 
 def columns_learn(
-    U: Array,
-    C: Array,
-    N: Array,
-    P: Array,
-    rows: Indices,
-    cols: Indices,
-    weight: Array,
-    lost: Array,
+    U: Array, C: Array, P: Array, rows: Indices, cols: Indices, weight: Array, lost: Array
 ) -> None:
-    """Let columns learn of all purchases of a pass, as the compiled way does; see there."""
+    """Let columns learn of all purchases of a turn, at once: what the compiled way comes to; see there.
+
+    With G and L the sums of u u' times weight and lost, and T = (I + C G)^-1, C' = T C and P' = T P T' - C' L C'.
+    """
     q = U.shape[1]
     a, b = np.triu_indices(q)
     some = np.unique(cols)
     if not len(some):
         return
-    G = np.zeros_like(N)
     squares = U[rows][:, a] * U[rows][:, b]
-    np.add.at(G, cols, weight[:, None] * squares)
-    np.subtract.at(N, cols, lost[:, None] * squares)
-    full = _unpacked(C[some], q)
-    found = np.linalg.solve(np.eye(q) + full @ _unpacked(G[some], q), full)
-    found = 0.5 * (found + found.transpose(0, 2, 1))
-    C[some] = found[:, a, b]
-    P[some] = (found @ _unpacked(N[some], q) @ found)[:, a, b]
+    sums = np.zeros((2, *C.shape))
+    for total, times in zip(sums, (weight, lost), strict=True):
+        np.add.at(total, cols, times[:, None] * squares)
+    G, L = (_unpacked(total[some], q) for total in sums)
+    before, N = _unpacked(C[some], q), _unpacked(P[some], q)
+    T = np.linalg.inv(np.eye(q) + before @ G)
+    after = T @ before
+    N = T @ N @ T.transpose(0, 2, 1) - after @ L @ after.transpose(0, 2, 1)
+    C[some], P[some] = after[:, a, b], N[:, a, b]
 
 
 def _unpacked(packed: Array, q: int) -> Array:

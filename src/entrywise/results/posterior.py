@@ -156,8 +156,8 @@ class Posterior:
         of_col = _features_at(col_features, right, self.cols.cov, len(found))
         for start in range(0, len(found), BLOCK):
             part = slice(start, start + BLOCK)
-            found[part] = np.einsum("tp,tp->t", of_row(flat_i[part]), of_col(flat_j[part]))
-        return np.maximum(found, 0.0).reshape(i.shape)
+            np.einsum("tp,tp->t", of_row(flat_i[part]), of_col(flat_j[part]), out=found[part])
+        return np.maximum(found, 0.0, out=found).reshape(i.shape)
 
     def variance_parts(
         self, left: Array, right: Array, i: Indices, j: Indices
@@ -272,7 +272,10 @@ def _features_at(
     """Return a function from lines to their features: those of all lines are made once where `count` are asked for."""
     if len(factor) <= min(TABLE, count):
         table = features(design(factor), packed(cov))
-        return lambda lines: table[lines]
+        room = np.empty(
+            (min(BLOCK, count), table.shape[1])
+        )  # new memory for each block costs as much
+        return lambda lines: np.take(table, lines, axis=0, out=room[: len(lines)], mode="clip")
     return lambda lines: features(design(factor[lines]), packed(cov[lines]))
 
 

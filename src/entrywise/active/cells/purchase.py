@@ -50,8 +50,8 @@ class Purchase:
         Cells known beforehand, in order: neither bought nor part of a reserve.
     out : ndarray of int64
         Cells without an answer yet, but those of the reserve; their variance is known all the same.
-    asked : ndarray of int64
-        Every cell that was told or is out, those of the reserve too, in order.
+    reserved : ndarray of int64
+        Cells of the reserve that were told or are out, in order.
     started : float
         Money that first cells of lines have cost.
     row_open, col_open : ndarray of bool, optional
@@ -77,7 +77,7 @@ class Purchase:
     hidden_chance: Array = field(default_factory=lambda: np.zeros(0))
     known: Indices = field(default_factory=_none)
     out: Indices = field(default_factory=_none)
-    asked: Indices = field(default_factory=_none)
+    reserved: Indices = field(default_factory=_none)
     started: float = 0.0
     row_open: NDArray[np.bool_] | None = None
     col_open: NDArray[np.bool_] | None = None
@@ -102,7 +102,7 @@ class Purchase:
         bought = told[(~in_reserve | failed) & ~control]
         self.taken = distinct(np.concatenate([bought, self.out]))
         self.known = distinct(told[facts.known])
-        self.asked = distinct(np.concatenate([told[~control], out[pending.arm != "control"]]))
+        self.reserved = distinct(np.concatenate([told[in_reserve], out[waiting]]))
         self.started = _cost_of(facts, "start") + _cost_of(pending, "start")
         if situation.left is not None:
             self.spent = self.budget - situation.left

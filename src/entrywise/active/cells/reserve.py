@@ -159,7 +159,8 @@ def missing_reserve(state: Purchase, share: float, seed: int) -> tuple[Indices, 
     if share <= 0:
         return NOTHING
     cells, chance = reserve_cells(state, share, seed)
-    new = ~among(state.asked, cells)[0] & state.may_ask(cells)
+    asked = among(state.taken, cells)[0] | among(state.reserved, cells)[0]
+    new = ~asked & state.may_ask(cells)
     cells, chance = cells[new], chance[new]
     paid = np.cumsum(state.price_of(cells)) <= state.left
     return cells[paid], chance[paid]
