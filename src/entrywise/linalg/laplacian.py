@@ -422,9 +422,13 @@ class Laplacian:
 
         if method in METHODS[:FACTOR]:
             return self._solve(jit, METHODS.index(method), B, rtol, most)
+        found, error, iterations = np.zeros(self.n), 1.0, 0
         while method == "auto" and self._way != FACTOR:
-            found = self._solve(jit, self._way, B, rtol, STEPS[self._way])
-            if self.reached <= rtol:
+            rest = B - self @ found if iterations else B  # what was found is kept
+            found += self._solve(jit, self._way, rest, rtol / error, STEPS[self._way])
+            error, iterations = error * min(self.reached, 1.0), iterations + self.iterations
+            if error <= rtol:
+                self.reached, self.iterations = error, iterations
                 return found
             like_a_tree = len(self.i) <= LIKE_A_TREE * self.n
             self._way = FACTOR if like_a_tree else self._way + 1

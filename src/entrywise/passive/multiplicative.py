@@ -32,7 +32,7 @@ FLAT = 1e-200  # share of the largest weight below which an entry no longer stee
 ROUND_OFF = 1e-28  # share of the sum of squares that counts as nothing: (100 eps)^2, or so
 MINIMAX = "minimax constant: largest Frobenius error for each unit of disturbance of these entries"
 STEPS = (1.0, 0.5, 0.25, 0.1)  # lengths that a Gauss-Newton step tries
-INEXACT = 1e-2, 1e-2, 1e-3  # relative errors of the steps: the objective sees their squares
+INEXACT = 1e-2  # relative error of a step: the objective sees its square
 SETTLED = 1e-6  # gain of a step, at ten million entries or more, after which none follows
 MANY = 100_000  # entries beyond which steps end before they gain nothing
 SWEEPS = 6  # after each step, at most
@@ -353,7 +353,7 @@ class MultiplicativeFit:
         heavy = np.maximum(size, TINY) ** 2 * precision / self.precision.max(initial=1.0)
         by_size = Laplacian.like(self.graph, m + n, i, self.second[live], heavy)
         graph = by_size if weighted else by_size.reweighted(precision)
-        rtol, rounds = (INEXACT[0], 1) if rough else (1e-8, 4)
+        rtol, rounds = (INEXACT, 1) if rough else (1e-8, 4)
         p = graph.potentials(np.log(size), rtol, rounds=rounds)  # 2  L p = div(w log |a|)
         self.iterations, self.graph = graph.iterations, by_size
         sign = np.ones(m + n)
@@ -414,11 +414,11 @@ class MultiplicativeFit:
         now = self.objective(self.x, self.y, used)
         least = ROUND_OFF * float(np.sum(self.precision[used] * self.a[used] ** 2))
         settled = max(tol, min(SETTLED, 1e-13 * len(self.a)))
-        for k in range(max_steps):
+        for _ in range(max_steps):
             if now <= least:
                 return
             before = now
-            now = self._step(used, now, INEXACT[min(k, len(INEXACT) - 1)])
+            now = self._step(used, now)
             gain = before - now
             now = self._sweeps(used, now, tol)
             self.steps += 1
@@ -433,7 +433,7 @@ class MultiplicativeFit:
                 break
         return now
 
-    def _step(self, used: Indices | slice, now: float, rtol: float) -> float:
+    def _step(self, used: Indices | slice, now: float) -> float:
         """Take one Gauss-Newton step, a Laplacian system, as long as it helps; return the objective."""
         m = self.seen.shape[0]
         i, j, a, w = self._entries(used)
@@ -441,7 +441,7 @@ class MultiplicativeFit:
         live = which(weights > FLAT * weights.max(initial=0.0))
         ends = i[live], self.second[used][live]
         self.graph = Laplacian.like(self.graph, sum(self.seen.shape), *ends, weights[live])
-        p = self.graph.solve(right, rtol)
+        p = self.graph.solve(right, INEXACT)
         for step in STEPS:
             x, y = self.x * (1.0 + step * p[:m]), self.y * (1.0 - step * p[m:])
             new = self.objective(x, y, used)
