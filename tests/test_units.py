@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import entrywise as ew
 from commands import entrywise
 from entrywise import LowRank, Observations, complete
+from entrywise.active import most_informative
+from entrywise.active.cells.calibration import row_means
 from entrywise.exceptions import ParameterError
 from entrywise.passive import low_rank
 from entrywise.results.units import Units, apart
+from entrywise.web.story import story
 
 SCALE = np.array([10.0, 2e4, 8.0, 12.0, 35.0, 0.1, 4.0, 0.002, 1.0, 300.0])
 CENTER = np.array([45.0, 5e4, 170.0, 120.0, 200.0, 0.5, 30.0, 0.01, 0.0, -1e3])
@@ -172,3 +176,87 @@ def test_the_command_says_what_it_did(tmp_path):
     off = [(float(v) - A[int(r[1:]), int(c[1:])]) / SCALE[int(c[1:])] for r, c, v, *_ in got]
     assert np.sqrt(np.mean(np.square(off))) < 0.8
     assert "units" not in entrywise("complete", path, "--units", "one").stderr
+
+
+def bought(A, **how):
+    run = ew.Run(most_informative(A.shape, budget=0.3 * A.size, rng=5, **how))
+    asked = []
+    while (batch := run.ask()) is not None:
+        asked.append(batch)
+        run.tell(A[batch.rows, batch.cols])
+    return run.result, [(b.rows.tolist(), b.cols.tolist()) for b in asked], asked
+
+
+def measures(seed=0):
+    """Return sixty people with twelve measures, in eight binary orders of size; and in one."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 12))
+    A += 0.1 * rng.standard_normal(A.shape)
+    return A * 2.0 ** rng.integers(-4, 12, size=12), A
+
+
+def test_what_columns_are_measured_in_does_not_change_what_is_bought():
+    A, plain = measures()
+    found, cells, asked = bought(A, units="columns", reserve=0.1)
+    as_one, alike, _ = bought(plain, units="columns", reserve=0.1)
+    assert cells == alike
+    scale = A[0] / plain[0]
+    np.testing.assert_allclose(found.to_dense(), as_one.to_dense() * scale, rtol=1e-9)
+    every = np.arange(60)[:, None], np.arange(12)
+    low, high = found.interval(*every, 0.9)
+    np.testing.assert_allclose(low, as_one.interval(*every, 0.9).low * scale, rtol=1e-9)
+    assert 0.75 < np.mean((low <= A) & (high >= A)) <= 1.0
+    last = asked[-1]  # foretold in the units of the answers
+    off = np.abs(last.expected - A[last.rows, last.cols]) / last.deviation
+    assert np.quantile(off, 0.9) < 4.0
+    assert found.report["units"] == "columns"
+
+
+def test_columns_in_units_of_their_own_are_bought_better_in_them():
+    A, _ = measures(1)
+    off = {}
+    for units in ("columns", "one"):
+        found, _, _ = bought(A, units=units)
+        off[units] = np.sqrt(np.mean(((found.to_dense() - A) / A.std(axis=0)) ** 2))
+    assert off["columns"] < 0.5 * off["one"]
+    assert "units='columns' weighs them alike" in found.report["units"]  # of one unit
+    turned, _, _ = bought(np.ascontiguousarray(A.T), units="rows")
+    errors = (turned.to_dense().T - A) / A.std(axis=0)
+    assert np.sqrt(np.mean(errors**2)) < 0.5 * off["one"]
+
+
+def test_a_purchase_in_units_refuses_what_has_no_common_unit():
+    for wrong in (
+        {"goal": "scores"},
+        {"goal": "best"},
+        {"score_error": 0.1},
+        {"rule": "committee"},
+        {"plate": {"size": 4, "per": "col", "lines": 1}},
+        {"likelihood": "binary"},
+        {"bounds": (0.0, 1.0)},
+    ):
+        with pytest.raises(ParameterError, match="units='columns'"):
+            ew.Run(most_informative((6, 4), budget=9, units="columns", **wrong)).ask()
+    with pytest.raises(ParameterError, match="one, columns, rows, got 'metres'"):
+        ew.Run(most_informative((6, 4), budget=9, units="metres")).ask()
+    A, _ = measures(2)
+    found, _, _ = bought(A, units="columns")
+    with pytest.raises(ParameterError, match="columns have their own"):
+        row_means(found, np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+
+
+def test_a_study_keeps_the_units_of_its_columns(tmp_path):
+    A, _ = measures(3)
+    url = f"sqlite:///{tmp_path / 'lab.db'}"
+    params = {"shape": A.shape, "units": "columns"}
+    study = ew.Study.create(
+        url, "lab", plan="most-informative", params=params, seed=1, budget=200.0
+    )
+    while todo := study.ask(1000):
+        study.tell([(q.row, q.col, float(A[q.row, q.col])) for q in todo])
+    again = ew.Study.open(url, "lab").result()
+    assert again.units.axis == "columns"
+    told = story(study)
+    assert told.board is None
+    assert "no common mean" in told.missing
+    np.testing.assert_array_equal(again.to_dense(), study.result().to_dense())

@@ -15,14 +15,13 @@ from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.passive.rank_one import rank_one
 from entrywise.results import LowRank, Units
-from entrywise.results.units import apart
+from entrywise.results.units import APART, apart
 from entrywise.types import Array, Indices
 
 MARGIN = 0.98  # another fit must have at most this share of low_rank's held-out error to be chosen
 FEW = 500  # observations below which methods are compared by folds instead of on one tenth
 FOLDS = 5
 UNITS = ("auto", "one", "columns", "rows")
-APART = 5.0  # times that spreads of lines are apart, from which units of their own are tried
 FEW_FOR_UNITS = 50  # observations below which they are not
 FAR_BETTER = 2.0  # times smaller in standard deviations: raw values then count no more
 NO_NEWS = 0.95  # standard deviations: an error above is hardly better than that of each line's mean

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FEWEST = 3  # known entries of a line that tell its spread
 ENOUGH = 8  # that tell it well enough to say that lines differ
 MANY = 1_000_000  # entries by which that is judged: about so many, at even distances
+APART = 5.0  # times that spreads of lines are apart, from which they may be in units of their own
 INNER = (0.1, 0.9)  # quantiles of the lines' spreads between which :func:`apart` measures
 
 

@@ -72,7 +72,9 @@ def story(study: Study, level: float = LEVEL) -> Story:
         told["result"] = study.result()
     except EntrywiseError as error:
         return Story(**told, missing=str(error))
-    if record.plan in BOARDS and isinstance(told["result"], LowRank):
+    if record.params.get("units", "one") != "one":
+        told["missing"] = f"{record.params['units']} in units of their own have no common mean"
+    elif record.plan in BOARDS and isinstance(told["result"], LowRank):
         try:
             told |= _board(study, record, told["result"], level)
         except (EntrywiseError, ValueError, ArithmeticError) as error:  # the rest is told anyway

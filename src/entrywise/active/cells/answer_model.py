@@ -1,4 +1,4 @@
-"""What a purchase takes its answers for: numbers or yes/no, within bounds, of lines that have features."""
+"""What a purchase takes its answers for: numbers or yes/no, within bounds or in units of lines, of lines with features."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from entrywise.observations import Observations
 from entrywise.passive.low_rank import low_rank
 from entrywise.results import Features, LowRank
 from entrywise.results.kept_features import open_features
+from entrywise.results.units import Units
 from entrywise.types import Array
 
 LIKELIHOODS = ("gaussian", "binary", "auto")
-MODEL = ("likelihood", "bounds", "row_features", "col_features")  # what plans call its parts
+UNITS = ("one", "columns", "rows")
+MODEL = (
+    "likelihood",
+    "bounds",
+    "row_features",
+    "col_features",
+    "units",
+)  # what plans call its parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +36,7 @@ class AnswerModel:
     bounds: Range | None = None
     row_features: tuple[Features, Any] | None = None
     col_features: tuple[Features, Any] | None = None
+    units: str = "one"
 
     @classmethod
     def of(
@@ -37,17 +46,28 @@ class AnswerModel:
         bounds: Any = None,
         row_features: Any = None,
         col_features: Any = None,
+        units: str = "one",
     ) -> AnswerModel:
         """Return the model of a plan with these parameters, or refuse them."""
         if likelihood not in LIKELIHOODS:
             raise ParameterError(
                 f"likelihood of a plan must be one of {', '.join(LIKELIHOODS)}, got {likelihood!r}"
             )
+        if units not in UNITS:
+            raise ParameterError(
+                f"units of a plan must be one of {', '.join(UNITS)}, got {units!r}"
+            )
+        if units != "one" and (likelihood != "gaussian" or bounds is not None):
+            raise ParameterError(
+                f"units={units!r} is for plain numbers, got likelihood={likelihood!r} and bounds={bounds}; "
+                "leave out one or the other"
+            )
         return cls(
             likelihood,
             range_of(np.zeros(0), bounds),
             _coded(row_features, shape[0], "row"),
             _coded(col_features, shape[1], "column"),
+            units,
         )
 
     @classmethod
@@ -56,7 +76,11 @@ class AnswerModel:
         return cls.of(shape, **{name: params[name] for name in MODEL if name in params})
 
     def fit(self, seen: Observations, rank: int | None, **how: Any) -> LowRank:
-        """Return the fit of what was answered."""
+        """Return the fit of what was answered; in units of lines, its factors are in their standard deviations."""
+        if self.units != "one":
+            own = Units.of(seen, self.units == "rows")
+            found = replace(self, units="one").fit(own.strip(seen), rank, **how)
+            return replace(found, units=own)
         bounds = range_of(seen.values, self.bounds)
         binary = self._is_binary(seen.values)
         found = low_rank(

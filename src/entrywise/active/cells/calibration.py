@@ -16,6 +16,7 @@ from entrywise.results import Calibration, Certificate, LowRank, Posterior
 from entrywise.results.calibration import normal_width
 from entrywise.results.levels import logistic_mean, logistic_slope, set_scores
 from entrywise.results.posterior import design, packed, squares
+from entrywise.results.units import APART, apart
 from entrywise.types import Array, Indices
 
 PROMISED = 0.9  # level of the intervals that a certificate speaks of
@@ -51,6 +52,8 @@ def calibrated(
         "hidden": len(state.hidden),
         "reason": reason,
     }
+    if (words := units_advice(state, fit)) is not None:
+        report["units"] = words
     calibration: Calibration | None = None
     promise, share = "share of 90 % intervals that cover", PROMISED
     assumes: tuple[str, ...] = ("the low-rank model holds", "the rule's choices do not matter")
@@ -82,6 +85,22 @@ def calibrated(
             assumes = ("cells asked about are drawn at random from those not bought",)
     told = Certificate(promise, share, assumes, checked, vacuous=not checked)
     return replace(fit, calibration=calibration, certificates=(told,), report=report)
+
+
+def units_advice(state: Purchase, fit: LowRank) -> str | None:
+    """Return what lines are measured in, where that matters; None where all cells are in one unit."""
+    if fit.units is not None:
+        return fit.units.axis
+    if fit.is_binary or fit.bounds is not None or not len(state.values):
+        return None
+    by_rows, times = max(
+        ((by_rows, apart(state.observations, by_rows)) for by_rows in (False, True)),
+        key=lambda found: found[1],
+    )
+    if times <= APART:
+        return None
+    lines = "rows" if by_rows else "columns"
+    return f"one, though {lines} spread {times:.0f} times apart: if each has its own, units={lines!r} weighs them alike"
 
 
 def effective_reserve(state: Purchase) -> float:
@@ -157,6 +176,10 @@ def row_means(fit: LowRank, rows: Indices, cols: Indices, values: Array) -> tupl
     :meth:`~entrywise.results.Posterior.sum_variance`.
     """
     (m, n), posterior = fit.shape, _posterior(fit)
+    if fit.units is not None:
+        raise ParameterError(
+            f"rows have a mean where all cells are in one unit, here {fit.units.axis} have their own"
+        )
     if fit.is_binary:
         return _probability_means(fit, posterior, rows, cols, values)
     b = fit.row_offset if fit.row_offset is not None else np.zeros(m)

@@ -73,6 +73,7 @@ def most_informative(
     bounds: tuple[float, float] | None = None,
     row_features: Any = None,
     col_features: Any = None,
+    units: Literal["one", "columns", "rows"] = "one",
     rng: Seed = None,
     situation: Situation,
 ) -> Batch | LowRank:
@@ -120,6 +121,11 @@ def most_informative(
     row_features, col_features : frame, array, similarity or sparse matrix, optional
         Features of the lines, in order, as in :func:`entrywise.complete`: every fit has them, so that lines of which
         little was bought are drawn to what their features say.
+    units : {"one", "columns", "rows"}
+        ``columns`` (``rows``): each has a unit of its own, as ages, incomes and doses have. They are fitted, and cells are
+        chosen, in standard deviations of what is known of each, so that a dear unit does not draw all of the money;
+        questions, entries and intervals are in the units of the answers, expected errors in standard deviations. For
+        goal ``all``, without plates.
 
     Returns
     -------
@@ -147,11 +153,14 @@ def most_informative(
     (True, 500.0)
     """
     _refuse(goal, rule, rank, reserve, explore, growth, score_error, least_gain)
+    if units != "one":
+        _refuse_units(units, goal, rule, score_error, plate)
     form = None if plate is None else _plate_format(plate, shape, goal, rule, reserve)
     if form is not None:
         situation = replace(situation, facts=without_plate_effects(situation.facts))
     state = see_purchase(shape, prices, budget, available, generator(rng), situation)
-    state.model = AnswerModel.of(state.shape, likelihood, bounds, row_features, col_features)
+    described = row_features, col_features
+    state.model = AnswerModel.of(state.shape, likelihood, bounds, *described, units)
     if form is not None:  # controls are never bought
         state = state.with_taken(form.control_cells(state.shape))
     waiting = len(situation.pending) or situation.filtered
@@ -308,6 +317,16 @@ def _plate_format(
             f"cells; got {goal!r}, {rule!r} and {reserve}"
         )
     return PlateFormat.of(plate, shape)
+
+
+def _refuse_units(
+    units: str, goal: str, rule: str, score_error: float | None, plate: dict[str, Any] | None
+) -> None:
+    if goal != "all" or rule == "committee" or score_error is not None or plate is not None:
+        raise ParameterError(
+            f"units={units!r} go with goal all, without score_error, a committee or plates: lines in different units have "
+            f"no common mean; got goal {goal!r}, rule {rule!r}, score_error {score_error} and plate {plate}"
+        )
 
 
 def _refuse(
