@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from entrywise.exceptions import ParameterError
 from entrywise.linalg import _jit_clusters, _jit_laplacian
 from entrywise.linalg.laplacian import HALF_BLOCK, WEAK, Laplacian, in_blocks
+from entrywise.linalg.small import CLUSTERS
 from entrywise.linalg.stationary import stationary
 
 FAMILIES = ("random", "grid", "path", "star", "power law")
@@ -425,3 +426,24 @@ def test_the_same_graph_with_other_weights_solves_as_a_new_one(family, decades):
     assert again.reached <= 1e-10
     gap = found - fresh
     assert gap @ (again @ gap) <= 1e-12 * (fresh @ (again @ fresh))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_diagonal_found_is_kept_when_clusters_take_over(seed):
+    rng = np.random.default_rng(seed)
+    at = np.arange(6400).reshape(80, 80)
+    i, j = np.r_[at[:-1].ravel(), at[:, :-1].ravel()], np.r_[at[1:].ravel(), at[:, 1:].ravel()]
+    weights = 10.0 ** rng.uniform(-1.0, 0.0, len(i))
+    graph = Laplacian(6400, i, j, weights)
+    b = graph.center(rng.standard_normal(6400))
+    exact = graph.solve(b, 1e-12, method="cholesky")
+    found = graph.solve(b, 1e-3)
+    assert graph._way == CLUSTERS  # the diagonal alone did not do
+    assert graph.reached <= 1e-3
+    off = found - exact
+    assert off @ (graph @ off) <= 4e-6 * (exact @ (graph @ exact))
+    fresh = Laplacian(6400, i, j, weights)
+    fresh.solve(b, 1e-3, method="jacobi", most=30)
+    begun = fresh.iterations
+    fresh.solve(b, 1e-3, method="clusters")
+    assert graph.iterations <= begun + fresh.iterations

@@ -418,26 +418,26 @@ class Laplacian:
             )
         if method == "auto" and self._dense is not None:
             return self._solve_small(self._dense, B)
-        from entrywise.linalg import _jit_laplacian as jit
-
         if method in METHODS[:FACTOR]:
-            return self._solve(jit, METHODS.index(method), B, rtol, most)
-        found, error, iterations = np.zeros(self.n), 1.0, 0
+            return self._solve(METHODS.index(method), B, rtol, most)
+        found, iterations = np.zeros(self.n), 0
+        rest, held = B, None
         while method == "auto" and self._way != FACTOR:
-            rest = B - self @ found if iterations else B  # what was found is kept
-            found += self._solve(jit, self._way, rest, rtol / error, STEPS[self._way])
-            error, iterations = error * min(self.reached, 1.0), iterations + self.iterations
-            if error <= rtol:
-                self.reached, self.iterations = error, iterations
+            found += self._solve(self._way, rest, rtol, STEPS[self._way], held)
+            iterations += self.iterations
+            if self.reached <= rtol:
+                self.iterations = iterations
                 return found
+            image = self @ found  # what was found is kept
+            rest, held = B - image, np.bincount(self.components[1], found * image)
             like_a_tree = len(self.i) <= LIKE_A_TREE * self.n
             self._way = FACTOR if like_a_tree else self._way + 1
         if self._borrowed:
-            found = self._solve(jit, FACTOR, B, rtol, min(BORROWED_STEPS, most))
+            found = self._solve(FACTOR, B, rtol, min(BORROWED_STEPS, most))
             if self.reached <= rtol:
                 return found
             self._give_back()
-        return self._solve(jit, FACTOR, B, rtol, most)
+        return self._solve(FACTOR, B, rtol, most)
 
     def _solve_small(self, solved: Callable[[Array], Array], b: Array) -> Array:
         """Return L^+ b of a small graph, the misfit solved for once more."""
@@ -447,7 +447,12 @@ class Laplacian:
         self.iterations, self.reached = 1, 0.0
         return found
 
-    def _solve(self, jit: Any, way: int, b: Array, rtol: float, most: int) -> Array:
+    def _solve(
+        self, way: int, b: Array, rtol: float, most: int, held: Array | None = None
+    ) -> Array:
+        """Return what one way of preconditioning makes of b; `held` is the energy, by component, of what was found before."""
+        from entrywise.linalg._jit_gradients import conjugate_gradients
+
         diagonals, factor, coarse = NO_FACTOR[-2:], NO_FACTOR, NO_CLUSTERS
         if way == FACTOR:
             nodes, begin, middle, graph, factor = self._eliminated
@@ -455,10 +460,11 @@ class Laplacian:
             nodes, begin, middle, graph, diagonals = self._plain
         if way == CLUSTERS:
             coarse = self._coarse
+        held = np.zeros(len(begin) - 1) if held is None else held
         free = self._rooms.pop() if self._rooms else np.empty((6, self.n))
         np.take(b, nodes, out=free[5], mode="clip")  # the other mode makes a copy first
-        self.iterations, self.reached = jit.conjugate_gradients(
-            way, begin, middle, *graph, *diagonals, factor, coarse, free, rtol, most
+        self.iterations, self.reached = conjugate_gradients(
+            way, begin, middle, *graph, *diagonals, factor, coarse, free, held, rtol, most
         )
         found = np.empty(self.n)
         found[nodes] = free[0]
