@@ -113,6 +113,22 @@ def test_leverage_sums_to_the_rank():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("columns", [1, 3])
+def test_rows_are_found_whose_open_cells_lie_anywhere(columns):
+    rng = np.random.default_rng(6)
+    A, known = random_low_rank(60, 700, 2, seed=3), rng.random((60, 700)) < 0.1
+    fit = low_rank(ew.Observations.from_dense(np.where(known, A, np.nan)), rank=2)
+    is_open = np.zeros(known.shape, bool)
+    for i in range(60):  # a few cells of each row, or of a column that was asked for
+        j = [1] if columns == 1 else rng.choice(np.flatnonzero(~known[i]), columns, replace=False)
+        is_open[i, j] = True
+    is_open &= ~known
+    gains = Gains.of(fit, *np.nonzero(known))
+    i, j = gains.pick(lambda rows: is_open[rows], lambda rows: np.ones((1, 1)), 1000.0, 1000)
+    assert is_open[i, j].all()
+    assert len(i) == is_open.sum()
+
+
 @pytest.mark.parametrize("lines", [(1000, 1), (1, 800), (1000, 800)])
 def test_threads_share_a_purchase_and_change_nothing(monkeypatch, lines):
     rng = np.random.default_rng(4)

@@ -293,11 +293,10 @@ class _Factors(NamedTuple):
 
     own: Array  # (r, 2p), of the gains
     spread: Array  # (r, 2p), of the variances
-    gain: tuple[
-        Array, Array
-    ]  # (r, 2p) and (2p, n): their product is the gain times (noise + variance), in its unit
+    # (r, 2p) and (2p, n): their products are the gains times (noise + variance), and the variances, in their units
+    gain: tuple[Array, Array]
     variance: tuple[Array, Array]
-    units: Array  # of gains and of variances
+    units: Array
 
 
 @dataclass
@@ -329,10 +328,8 @@ class _Turns:
         self.is_small = small.is_small(m, n)
         self.mean_price, self.cheapest = np.empty(m), np.empty(m)
         self.bits = np.empty((m, -(-n // 8)), np.uint8)  # one a cell: whether it is open
-        self.plain, self.dearest = (
-            True,
-            0.0,
-        )  # whether prices are those of lines, which threads may look up
+        self.plain = True  # whether prices are those of lines, which threads may look up
+        self.dearest = 0.0
         for rows in gains._row_blocks(CACHED):
             cost = price(rows)
             self.mean_price[rows], self.cheapest[rows] = cost.mean(axis=1), cost.min(axis=1)
@@ -344,9 +341,8 @@ class _Turns:
         self.quota = np.zeros(n, np.int64)
         nothing = np.zeros(0, np.int64)
         self.bought = [(nothing, nothing)]  # of each turn, rows in order
-        self.rooms: list[
-            NDArray[np.float32]
-        ] = []  # to score blocks in; new memory is dear, most of all to threads
+        # to score blocks in: new memory is dear, most of all to threads
+        self.rooms: list[NDArray[np.float32]] = []
         self.trust = TRUST
         self.squares = squares(gains.V)
         self.largest_square = np.abs(self.squares).max(axis=0, initial=0.0)
@@ -378,20 +374,29 @@ class _Turns:
 
     def _promise(self) -> None:
         """Set what rows may gain for their price, as some of the columns tell it; all of them for the plain greedy rule."""
-        n = self.gains.V.shape[0]
-        some = np.arange(0, n, max(1, n // LOOKED) if self.slack > 0.0 else 1)
+        n = len(self.gains.V)
+        every, step = np.arange(n), max(1, n // LOOKED) if self.slack > 0.0 else 1
         for rows in self.gains._row_blocks(BLOCK):
-            is_open = np.unpackbits(self.bits[rows], axis=1, count=n)[:, some]
-            price = self.price(rows)
-            price = price if price.shape[1] == 1 else price[:, some]
-            factors = self._factors(rows, some)
-            for part, gain, variance, noise in self._blocks(
-                rows, factors, slice(0, len(rows)), some
-            ):
-                cost = price if len(price) == 1 else price[part]
-                spread = factors.units[1] * variance + noise
-                rate = factors.units[0] * gain * is_open[part] / (spread * cost)
-                self.best[rows[part]] = rate.max(axis=1)
+            self.best[rows] = self._promises(rows, every[::step])
+        unseen = (self.best == 0.0) & self.bits.any(axis=1)  # their open cells lie elsewhere
+        for rows in np.array_split(np.flatnonzero(unseen), -(-unseen.sum() * n // BLOCK) or 1):
+            self.best[rows] = self._promises(rows, every)
+
+    def _promises(self, rows: Indices, some: Indices) -> Array:
+        """Return the largest gain for its price of an open cell of each row in `some` columns, 0 where none is open."""
+        if not len(rows):
+            return np.zeros(0)
+        is_open = np.unpackbits(self.bits[rows], axis=1, count=len(self.gains.V))[:, some]
+        price = self.price(rows)
+        price = price if price.shape[1] == 1 else price[:, some]
+        factors, found = self._factors(rows, some), np.empty(len(rows))
+        for part, *scored in self._blocks(rows, factors, slice(0, len(rows)), some):
+            gain, variance, noise = scored
+            cost = price if len(price) == 1 else price[part]
+            spread = factors.units[1] * variance + noise
+            rate = factors.units[0] * gain * is_open[part] / (spread * cost)
+            found[part] = rate.max(axis=1)
+        return found
 
     def _next_level(self, top: float) -> float:
         """Return a level below the top that is expected to cost a share of the money, and no more than there is."""

@@ -384,9 +384,13 @@ class Laplacian:
 
     def center(self, x: Array) -> Array:
         """Return x with mean zero in each component."""
+        mean = self._by_component(x) / self._by_component(np.ones(self.n))
+        return np.asarray(x - mean[self.components[1]])
+
+    def _by_component(self, x: Array) -> Array:
+        """Return the sum of x over the nodes of each component."""
         count, part = self.components
-        mean = np.bincount(part, x, count) / np.bincount(part, minlength=count)
-        return np.asarray(x - mean[part])
+        return np.asarray(np.bincount(part, x, count), np.float64)
 
     def solve(
         self, b: ArrayLike, rtol: float = 1e-8, *, method: str = "auto", most: int = 500
@@ -421,7 +425,7 @@ class Laplacian:
         if method in METHODS[:FACTOR]:
             return self._solve(METHODS.index(method), B, rtol, most)
         found, iterations = np.zeros(self.n), 0
-        rest, held = B, None
+        rest, held = B, np.zeros(self.components[0])
         while method == "auto" and self._way != FACTOR:
             found += self._solve(self._way, rest, rtol, STEPS[self._way], held)
             iterations += self.iterations
@@ -429,7 +433,7 @@ class Laplacian:
                 self.iterations = iterations
                 return found
             image = self @ found  # what was found is kept
-            rest, held = B - image, np.bincount(self.components[1], found * image)
+            rest, held = B - image, self._by_component(found * image)
             like_a_tree = len(self.i) <= LIKE_A_TREE * self.n
             self._way = FACTOR if like_a_tree else self._way + 1
         if self._borrowed:
