@@ -467,3 +467,25 @@ def test_the_queue_of_a_draw_is_cut_without_losing_its_head(monkeypatch, most):
     found = queue.first()
     for mine, all_ in zip(found, (cells, times, weights), strict=True):
         np.testing.assert_array_equal(mine, all_[order[:count]])
+
+
+def test_a_part_that_has_spent_its_money_leaves_no_row_behind():
+    rng = np.random.default_rng(8)
+    A, known = random_low_rank(1000, 800, 2, seed=3), rng.random((1000, 800)) < 0.1
+    fit = low_rank(ew.Observations.from_dense(np.where(known, A, np.nan)), rank=2)
+    price = rng.uniform(1.0, 1.1, (1000, 1))
+
+    def turns():
+        gains = Gains.of(fit, *np.nonzero(known))
+        return gain._Turns(gains, lambda r: ~known[r], lambda r: price[r], 500.0, 10**6, 0.5)
+
+    once = turns()
+    once._promise()
+    before = once.best.copy()
+    assert len(once._purses(1000)) > 1
+    once._turn(np.arange(1000), 1e-12)  # every part spends all it has on its first rows
+    assert once.money < 8.0
+    bought = np.isin(np.arange(1000), once.bought[-1][0])
+    np.testing.assert_array_equal(once.best[~bought], before[~bought])
+    i, _ = turns().run()
+    assert 500.0 - price[i].sum() < price.max()

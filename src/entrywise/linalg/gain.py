@@ -445,13 +445,17 @@ class _Turns:
         if not len(rows):
             return np.zeros(0), np.zeros(0)
         gains, factors = self.gains, self._factors(rows)
-        purses = self._purses(len(rows))
+        purses, promised = self._purses(len(rows)), self.best[rows]
         found: list[list[Any]] = [[] for _ in purses]
 
         def buy(k: int) -> None:
             found[k] = self._buy_part(rows, factors, level, purses[k])
 
         in_threads(buy, len(purses), thread_count())
+        for purse in purses if len(purses) > 1 else ():
+            part = rows[purse.part]
+            unpaid = (self.best[part] == 0.0) & (self.cheapest[part] > purse.money)
+            self.best[part[unpaid]] = promised[purse.part][unpaid]  # others have money left
         self.money = sum(purse.money for purse in purses)
         self.most = sum(purse.most for purse in purses)
         self.quota = np.max([purse.quota for purse in purses], axis=0)
@@ -531,7 +535,10 @@ class _Turns:
         """
         gains, n = self.gains, factors.gain[1].shape[1]
         step = max(1, CACHED // n)
-        room = self.rooms.pop() if self.rooms else np.empty(2 * max(n, CACHED), np.float32)
+        try:  # threads may come at once
+            room = self.rooms.pop()
+        except IndexError:
+            room = np.empty(2 * max(n, CACHED), np.float32)
         both = room[: 2 * step * n].reshape(2, step, n)
         noise = np.full((1, 1), gains.s2)
         for start in range(whole.start, whole.stop, step):

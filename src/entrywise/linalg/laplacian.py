@@ -465,7 +465,10 @@ class Laplacian:
         if way == CLUSTERS:
             coarse = self._coarse
         held = np.zeros(len(begin) - 1) if held is None else held
-        free = self._rooms.pop() if self._rooms else np.empty((6, self.n))
+        try:  # threads may come at once
+            free = self._rooms.pop()
+        except IndexError:
+            free = np.empty((6, self.n))
         np.take(b, nodes, out=free[5], mode="clip")  # the other mode makes a copy first
         self.iterations, self.reached = conjugate_gradients(
             way, begin, middle, *graph, *diagonals, factor, coarse, free, held, rtol, most
