@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,6 @@ from entrywise.active.cells.purchase import Purchase
 from entrywise.apply.leaderboard import Bought, scores
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
-from entrywise.linalg import gain
 from entrywise.linalg.gain import Gains, leverage
 from entrywise.oracles import FunctionOracle, MatrixOracle
 from entrywise.passive import low_rank
@@ -127,35 +124,6 @@ def test_rows_are_found_whose_open_cells_lie_anywhere(columns):
     i, j = gains.pick(lambda rows: is_open[rows], lambda rows: np.ones((1, 1)), 1000.0, 1000)
     assert is_open[i, j].all()
     assert len(i) == is_open.sum()
-
-
-@pytest.mark.parametrize("lines", [(1000, 1), (1, 800), (1000, 800)])
-def test_threads_share_a_purchase_and_change_nothing(monkeypatch, lines):
-    rng = np.random.default_rng(4)
-    A, known = random_low_rank(1000, 800, 2, seed=3), rng.random((1000, 800)) < 0.1
-    fit = low_rank(ew.Observations.from_dense(np.where(known, A, np.nan)), rank=2)
-    price, inside = rng.lognormal(size=lines), set()
-    every = np.broadcast_to(price, known.shape)
-
-    def price_of(rows):
-        inside.add(threading.get_ident())
-        return price[rows] if len(price) > 1 else price
-
-    picks = []
-    for threads in (1, 3):
-        monkeypatch.setattr(gain, "thread_count", lambda threads=threads: threads)
-        gains = Gains.of(fit, *np.nonzero(known))
-        picks.append(gains.pick(lambda rows: ~known[rows], price_of, 16_000.0, 800_000))
-    np.testing.assert_array_equal(*picks)
-    i, j = picks[0]
-    assert not known[i, j].any()
-    assert len(set(zip(i.tolist(), j.tolist(), strict=True))) == len(i)
-    left = 16_000.0 - every[i, j].sum()
-    is_open = ~known
-    is_open[i, j] = False
-    assert -1e-6 < left < every[is_open].min() + 1e-6
-    # a price that may be computed by somebody's own function is asked for by one thread alone
-    assert (len(inside) == 1) == (min(lines) > 1)
 
 
 @pytest.mark.parametrize(
@@ -467,25 +435,3 @@ def test_the_queue_of_a_draw_is_cut_without_losing_its_head(monkeypatch, most):
     found = queue.first()
     for mine, all_ in zip(found, (cells, times, weights), strict=True):
         np.testing.assert_array_equal(mine, all_[order[:count]])
-
-
-def test_a_part_that_has_spent_its_money_leaves_no_row_behind():
-    rng = np.random.default_rng(8)
-    A, known = random_low_rank(1000, 800, 2, seed=3), rng.random((1000, 800)) < 0.1
-    fit = low_rank(ew.Observations.from_dense(np.where(known, A, np.nan)), rank=2)
-    price = rng.uniform(1.0, 1.1, (1000, 1))
-
-    def turns():
-        gains = Gains.of(fit, *np.nonzero(known))
-        return gain._Turns(gains, lambda r: ~known[r], lambda r: price[r], 500.0, 10**6, 0.5)
-
-    once = turns()
-    once._promise()
-    before = once.best.copy()
-    assert len(once._purses(1000)) > 1
-    once._turn(np.arange(1000), 1e-12)  # every part spends all it has on its first rows
-    assert once.money < 8.0
-    bought = np.isin(np.arange(1000), once.bought[-1][0])
-    np.testing.assert_array_equal(once.best[~bought], before[~bought])
-    i, _ = turns().run()
-    assert 500.0 - price[i].sum() < price.max()

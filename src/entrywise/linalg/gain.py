@@ -21,15 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, count
-from typing import Any, NamedTuple
+from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.exceptions import ParameterError
 from entrywise.linalg import small
-from entrywise.linalg.variational import in_threads, one_blas_thread, thread_count
+from entrywise.linalg.variational import one_blas_thread
 from entrywise.results import LowRank
 from entrywise.results.levels import logistic_slope
 from entrywise.results.posterior import (
@@ -58,9 +58,6 @@ SHARE = 1 / 16  # of what is left of the money, that a level is to cost
 STEPS = 16  # of slack, down which a level goes at most to find so much
 REST = 1 / 8  # of the money, that is spent without turns: those rows buy first that promise most
 LAST = 1 / 64  # of the money, for which no level is looked for
-MANY = 1 << 17  # cells of the rows of a turn, from which on threads share them
-PARTS = 4  # in which they do so, each with its share of the money
-PLENTY = 64  # cells that the money must pay for that, the dearest ones
 BISECTIONS = 4  # up again, where it would cost more than there is
 TRUST = 0.2  # of the cells that rows seem to want, what the first level is expected to buy; later ones by what they did
 LEAST = 14  # cells of a row that are looked at
@@ -299,16 +296,6 @@ class _Factors(NamedTuple):
     units: Array
 
 
-@dataclass
-class _Purse:
-    """What a part of the rows of a turn may spend, and has left."""
-
-    part: slice
-    money: float
-    most: int  # cells
-    quota: Indices  # (n,), cells that a column may still give; -1 after it has refused one
-
-
 class _Turns:
     """A purchase under way: what is left of its money, and of every row what it may gain for its price at most."""
 
@@ -328,21 +315,18 @@ class _Turns:
         self.is_small = small.is_small(m, n)
         self.mean_price, self.cheapest = np.empty(m), np.empty(m)
         self.bits = np.empty((m, -(-n // 8)), np.uint8)  # one a cell: whether it is open
-        self.plain = True  # whether prices are those of lines, which threads may look up
-        self.dearest = 0.0
         for rows in gains._row_blocks(CACHED):
             cost = price(rows)
             self.mean_price[rows], self.cheapest[rows] = cost.mean(axis=1), cost.min(axis=1)
-            self.plain &= n == 1 or cost.shape != (len(rows), n)
-            self.dearest = max(self.dearest, float(cost.max()))
             self.bits[rows] = np.packbits(is_open(rows), axis=1)
         self.known = [np.maximum(x, 1) for x in gains.known]
         self.Pu, self.Pv = _sandwich(gains.Cu, gains.M), _sandwich(gains.Cv, gains.N)
         self.quota = np.zeros(n, np.int64)
         nothing = np.zeros(0, np.int64)
         self.bought = [(nothing, nothing)]  # of each turn, rows in order
-        # to score blocks in: new memory is dear, most of all to threads
-        self.rooms: list[NDArray[np.float32]] = []
+        self.room = np.empty(
+            2 * max(n, CACHED), np.float32
+        )  # to score blocks in: new memory is dear
         self.trust = TRUST
         self.squares = squares(gains.V)
         self.largest_square = np.abs(self.squares).max(axis=0, initial=0.0)
@@ -390,8 +374,7 @@ class _Turns:
         price = self.price(rows)
         price = price if price.shape[1] == 1 else price[:, some]
         factors, found = self._factors(rows, some), np.empty(len(rows))
-        for part, *scored in self._blocks(rows, factors, slice(0, len(rows)), some):
-            gain, variance, noise = scored
+        for part, gain, variance, noise in self._blocks(rows, factors, some):
             cost = price if len(price) == 1 else price[part]
             spread = factors.units[1] * variance + noise
             rate = factors.units[0] * gain * is_open[part] / (spread * cost)
@@ -445,71 +428,31 @@ class _Turns:
         if not len(rows):
             return np.zeros(0), np.zeros(0)
         gains, factors = self.gains, self._factors(rows)
-        purses, promised = self._purses(len(rows)), self.best[rows]
-        found: list[list[Any]] = [[] for _ in purses]
-
-        def buy(k: int) -> None:
-            found[k] = self._buy_part(rows, factors, level, purses[k])
-
-        in_threads(buy, len(purses), thread_count())
-        for purse in purses if len(purses) > 1 else ():
-            part = rows[purse.part]
-            unpaid = (self.best[part] == 0.0) & (self.cheapest[part] > purse.money)
-            self.best[part[unpaid]] = promised[purse.part][unpaid]  # others have money left
-        self.money = sum(purse.money for purse in purses)
-        self.most = sum(purse.most for purse in purses)
-        self.quota = np.max([purse.quota for purse in purses], axis=0)
-        (rows, cols), told = (
-            np.concatenate(x, axis=1) for x in zip(*chain.from_iterable(found), strict=True)
-        )
         if self.is_small:
-            columns_learn = small.columns_learn
+            buy_rows, columns_learn = small.buy_rows, small.columns_learn
         else:
-            from entrywise.linalg._jit_gain import columns_learn
+            from entrywise.linalg._jit_gain import buy_rows, columns_learn
+        self.quota = 1 + np.maximum(self.known[1] - FEW, 0) // 2
+        span = 0.0 if gains.logits is None else gains.logits.span
+        deep = (LEAST, DEPTH * self.trust) if self.slack > 0.0 else (len(self.quota), 0.0)
+        bought = []
+        for part, gain, variance, noise in self._blocks(rows, factors):
+            some, halves = rows[part], (factors.own[part], factors.spread[part])
+            *found, self.money = buy_rows(
+                some, gain, variance, factors.units, self.bits, self.price(some), noise, span, gains.V,
+                gains.Cu, self.Pu, halves, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
+                self.known[0], deep, gains.by_sum, self.best,
+            )  # fmt: skip
+            bought.append(found)
+            self.most -= found[0].shape[1]
+            if self.most == 0:
+                break
+        (rows, cols), told = (np.concatenate(x, axis=1) for x in zip(*bought, strict=True))
         columns_learn(gains.U, gains.Cv, self.Pv, rows, cols, *told[:2])
         self.bought.append((rows, cols))
         for known, lines in zip(self.known, (rows, cols), strict=True):
             known += np.bincount(lines, minlength=len(known))
         return told[2], told[3]
-
-    def _purses(self, count: int) -> list[_Purse]:
-        """Return what so many rows of a turn may spend: as one, or in parts that threads take, whatever their number."""
-        quota = 1 + np.maximum(self.known[1] - FEW, 0) // 2
-        few = self.is_small or count * len(quota) < MANY
-        if few or not self.plain or PLENTY * self.dearest > self.money or self.most < PLENTY:
-            return [_Purse(slice(0, count), self.money, self.most, quota)]
-        ends, found = np.linspace(0, count, PARTS + 1).astype(int).tolist(), []
-        for k in range(PARTS):
-            some = (np.arange(len(quota)) + k) % PARTS < quota % PARTS  # who gets what is left over
-            most = (self.most + k) // PARTS
-            share = _Purse(
-                slice(ends[k], ends[k + 1]), self.money / PARTS, most, quota // PARTS + some
-            )
-            found.append(share)
-        return found
-
-    def _buy_part(
-        self, rows: Indices, factors: _Factors, level: float, purse: _Purse
-    ) -> list[tuple[Indices, Array]]:
-        """Let a part of the rows of a turn buy down to a level; return lines and what is told of them, block by block."""
-        if self.is_small:
-            buy_rows = small.buy_rows
-        else:
-            from entrywise.linalg._jit_gain import buy_rows
-        gains = self.gains
-        span = 0.0 if gains.logits is None else gains.logits.span
-        deep = (LEAST, DEPTH * self.trust) if self.slack > 0.0 else (len(purse.quota), 0.0)
-        found = []
-        for part, gain, variance, noise in self._blocks(rows, factors, purse.part):
-            some, halves = rows[part], (factors.own[part], factors.spread[part])
-            lines, told, purse.money = buy_rows(
-                some, gain, variance, factors.units, self.bits, self.price(some), noise, span, gains.V,
-                gains.Cu, self.Pu, halves, gains.Cv, self.Pv, level, purse.money, purse.most, purse.quota,
-                self.known[0], deep, gains.by_sum, self.best,
-            )  # fmt: skip
-            found.append((lines, told))
-            purse.most -= lines.shape[1]
-        return found
 
     def _factors(self, rows: Indices, some: Indices | slice = EVERY) -> _Factors:
         """Return what the cells of rows in `some` columns are scored by."""
@@ -527,7 +470,7 @@ class _Turns:
         return _Factors(own, spread, (gain_left, right[0]), (var_left, right[1]), units)
 
     def _blocks(
-        self, rows: Indices, factors: _Factors, whole: slice, some: Indices | slice = EVERY
+        self, rows: Indices, factors: _Factors, some: Indices | slice = EVERY
     ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float32], Array]]:
         """Yield parts of the rows with their gains times (noise + variance), variances, and noises in `some` columns.
 
@@ -535,14 +478,10 @@ class _Turns:
         """
         gains, n = self.gains, factors.gain[1].shape[1]
         step = max(1, CACHED // n)
-        try:  # threads may come at once
-            room = self.rooms.pop()
-        except IndexError:
-            room = np.empty(2 * max(n, CACHED), np.float32)
-        both = room[: 2 * step * n].reshape(2, step, n)
+        both = self.room[: 2 * step * n].reshape(2, step, n)
         noise = np.full((1, 1), gains.s2)
-        for start in range(whole.start, whole.stop, step):
-            part = slice(start, min(start + step, whole.stop))
+        for start in range(0, len(rows), step):
+            part = slice(start, min(start + step, len(rows)))
             gain, variance = both[:, : part.stop - start]
             for (left, right), product in ((factors.gain, gain), (factors.variance, variance)):
                 np.matmul(left[part], right, out=product)
@@ -550,7 +489,6 @@ class _Turns:
                 spread = factors.units[1] * variance.astype(np.float64)
                 noise = np.asarray(gains._noise(rows[part], spread, some))
             yield part, gain, variance, noise
-        self.rooms.append(room)
 
     def _single(self, left: Array, packed: Array) -> tuple[Array, Array, float]:
         """Return factors of ``left @ [squares(V), packed].T / unit`` in single precision, with entries up to one, and the unit."""

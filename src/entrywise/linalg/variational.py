@@ -73,7 +73,7 @@ class Side:
         def group(k: int) -> None:
             sides[k] = cls._grouped(*given[k], values, variance, shape[k])
 
-        in_threads(group, 2, 1 if len(values) < FEW else thread_count())
+        _each(group, 2, 1 if len(values) < FEW else thread_count())
         return sides[0], sides[1]
 
     @classmethod
@@ -404,7 +404,7 @@ def solve_side(
             A, off, extra, each, P0, h0, mean, cov, sums[c],
         )  # fmt: skip
 
-    in_threads(solve, len(bounds) - 1, thread_count() if threads is None else threads)
+    _each(solve, len(bounds) - 1, thread_count() if threads is None else threads)
     return mean, cov, sums.sum(axis=0)
 
 
@@ -482,7 +482,7 @@ def residuals_sorted(
             row_off[part], col_off, row_scale[part], col_scale, found,
         )  # fmt: skip
 
-    in_threads(some, len(bounds) - 1, thread_count())
+    _each(some, len(bounds) - 1, thread_count())
     return found
 
 
@@ -512,8 +512,7 @@ def _chunks(pointer: Indices) -> list[int]:
     return sorted({0, *inner.tolist(), m})
 
 
-def in_threads(call: Callable[[int], None], count: int, threads: int) -> None:
-    """Call with 0..count-1, in so many threads."""
+def _each(call: Callable[[int], None], count: int, threads: int) -> None:
     if count == 1 or threads == 1:
         for c in range(count):
             call(c)
@@ -552,7 +551,7 @@ def _products(matrix: Any) -> tuple[Callable[[Array], Array], Callable[[Array], 
         def rows(c: int) -> None:
             found[bounds[c] : bounds[c + 1]] = parts[c] @ X
 
-        in_threads(rows, len(parts), threads)
+        _each(rows, len(parts), threads)
         return found
 
     def back(Y: Array) -> Array:
@@ -563,7 +562,7 @@ def _products(matrix: Any) -> tuple[Callable[[Array], Array], Callable[[Array], 
             some = slice(cuts[c], cuts[c + 1])
             found[:, some] = matrix.T @ np.ascontiguousarray(Y[:, some])
 
-        in_threads(columns, len(cuts) - 1, threads)
+        _each(columns, len(cuts) - 1, threads)
         return found
 
     return forth, back
