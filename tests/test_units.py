@@ -188,7 +188,7 @@ def bought(A, **how):
 
 
 def measures(seed=0):
-    """Return sixty people with twelve measures, in eight binary orders of size; and in one."""
+    """Return sixty people with twelve measures, in units over sixteen powers of two; and in one."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 12))
     A += 0.1 * rng.standard_normal(A.shape)

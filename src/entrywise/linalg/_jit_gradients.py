@@ -249,23 +249,8 @@ def conjugate_gradients(
         _center(right, lo, hi)
         if mid < hi:
             steps, start, now = _solve_reduced(
-                way,
-                lo,
-                mid,
-                hi,
-                c,
-                u,
-                v,
-                w,
-                diagonal,
-                scale,
-                factor,
-                coarse,
-                room,
-                held[c],
-                rtol,
-                most,
-            )
+                way, lo, mid, hi, c, u, v, w, diagonal, scale, factor, coarse, room, held[c], rtol, most,
+            )  # fmt: skip
         else:
             steps, start, now = _solve_component(
                 way, lo, hi, c, u, v, w, diagonal, factor, coarse, room, held[c], rtol, most

@@ -324,9 +324,8 @@ class _Turns:
         self.quota = np.zeros(n, np.int64)
         nothing = np.zeros(0, np.int64)
         self.bought = [(nothing, nothing)]  # of each turn, rows in order
-        self.room = np.empty(
-            2 * max(n, CACHED), np.float32
-        )  # to score blocks in: new memory is dear
+        # to score blocks in: new memory is dear
+        self.room = np.empty(2 * max(n, CACHED), np.float32)
         self.trust = TRUST
         self.squares = squares(gains.V)
         self.largest_square = np.abs(self.squares).max(axis=0, initial=0.0)
@@ -362,7 +361,7 @@ class _Turns:
         every, step = np.arange(n), max(1, n // LOOKED) if self.slack > 0.0 else 1
         for rows in self.gains._row_blocks(BLOCK):
             self.best[rows] = self._promises(rows, every[::step])
-        unseen = (self.best == 0.0) & self.bits.any(axis=1)  # their open cells lie elsewhere
+        unseen = (self.best <= 0.0) & self.bits.any(axis=1)  # their open cells lie elsewhere
         for rows in np.array_split(np.flatnonzero(unseen), -(-unseen.sum() * n // BLOCK) or 1):
             self.best[rows] = self._promises(rows, every)
 

@@ -272,9 +272,8 @@ def _features_at(
     """Return a function from lines to their features: those of all lines are made once where `count` are asked for."""
     if len(factor) <= min(TABLE, count):
         table = features(design(factor), packed(cov))
-        room = np.empty(
-            (min(BLOCK, count), table.shape[1])
-        )  # new memory for each block costs as much
+        # new memory for each block would cost as much again
+        room = np.empty((min(BLOCK, count), table.shape[1]))
         return lambda lines: np.take(table, lines, axis=0, out=room[: len(lines)], mode="clip")
     return lambda lines: features(design(factor[lines]), packed(cov[lines]))
 

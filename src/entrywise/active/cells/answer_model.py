@@ -19,13 +19,8 @@ from entrywise.types import Array
 
 LIKELIHOODS = ("gaussian", "binary", "auto")
 UNITS = ("one", "columns", "rows")
-MODEL = (
-    "likelihood",
-    "bounds",
-    "row_features",
-    "col_features",
-    "units",
-)  # what plans call its parts
+# what plans call the parts of a model
+MODEL = ("likelihood", "bounds", "row_features", "col_features", "units")
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,7 +123,7 @@ def most_informative(
         little was bought are drawn to what their features say.
     units : {"one", "columns", "rows"}
         ``columns`` (``rows``): each has a unit of its own, as ages, incomes and doses have. They are fitted, and cells are
-        chosen, in standard deviations of what is known of each, so that a dear unit does not draw all of the money;
+        chosen, in standard deviations of what is known of each, so that large numbers do not draw all of the money;
         questions, entries and intervals are in the units of the answers, expected errors in standard deviations. For
         goal ``all``, without plates.
 
