@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from entrywise.linalg._jit_lanes import every, larger, largest, load, place_of, store, total
 from entrywise.linalg.small import MISSES, ROUGH
 
 
@@ -87,7 +88,7 @@ def single_turned(X, Y, by):
 
 
 @njit(cache=True, nogil=True)
-def largest(X):
+def largest_sizes(X):
     """Return the largest size of a number in each column of X."""
     found = np.zeros(X.shape[1])
     for i in range(len(X)):
@@ -97,8 +98,19 @@ def largest(X):
 
 
 @njit(cache=True, nogil=True)
+def _padded(X):
+    """Return designs whose rows fill whole lanes, with zeros, and the rooms that :func:`_next_halves` works in."""
+    q, width = X.shape[1], -(-X.shape[1] // 4) * 4
+    found = np.zeros((len(X), width))
+    for k in range(len(X)):
+        for a in range(q):
+            found[k, a] = X[k, a]
+    return found, np.zeros((2, q, width)), np.zeros((2, 2, width))
+
+
+@njit(cache=True, nogil=True)
 def _unpack(packed, i, full):
-    """Set `full`, (q, q), to the symmetric matrix that line i of `packed` begins with."""
+    """Set the rows of `full`, (q, width), to the symmetric matrix that line i of `packed` begins with."""
     s = 0
     for a in range(len(full)):
         for b in range(a, len(full)):
@@ -116,38 +128,51 @@ def _pack(full, packed, i):
             s += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _next_halves(matrices, two, now, square, inverse, X, k):
     """Let a line learn of its last purchase; return its halves of the gain and the variance where it crosses line k.
 
-    matrices : (2, q, q), C and P = C M C. ``C' = C - x x' / d`` and ``P' = P - (x w' + w x') / d + c x x'``, x and w in
-    two[now], `inverse` is 1 / d, `square` c, both 0 where nothing is to be learned; v is X[k]. two[1 - now] gets C' v and
-    P' v. In one go: a matrix that was just written would have to be read again. (Places in one array, since every
-    exchange of two arrays would count their owners.)
+    matrices : (2, q, width), C and P = C M C. ``C' = C - x x' / d`` and ``P' = P - (x w' + w x') / d + c x x'``, x and w
+    in two[now], `inverse` is 1 / d, `square` c, both 0 where nothing is to be learned; v is X[k]. two[1 - now] gets C' v
+    and P' v, sums of rows: the matrices are symmetric. In one go: a matrix that was just written would have to be read
+    again. (Places in one array, since every exchange of two arrays would count their owners.)
     """
-    q = X.shape[1]
-    gain = variance = 0.0
-    for a in range(q):
-        x = inverse * two[now, 0, a]
-        y = square * two[now, 0, a] - inverse * two[now, 1, a]
-        first = second = 0.0
-        for b in range(q):
-            c = matrices[0, a, b] - x * two[now, 0, b]
-            e = matrices[1, a, b] + (y * two[now, 0, b] - x * two[now, 1, b])
-            matrices[0, a, b], matrices[1, a, b] = c, e
-            first += c * X[k, b]
-            second += e * X[k, b]
-        two[1 - now, 0, a], two[1 - now, 1, a] = first, second
-        variance += first * X[k, a]
-        gain += second * X[k, a]
-    return gain, variance
+    q, width = matrices.shape[1:]
+    here, there = 2 * now * width, 2 * (1 - now) * width
+    gain = variance = every(0.0)
+    for b in range(0, width, 4):
+        first = second = every(0.0)
+        x, w = load(two, here + b), load(two, here + width + b)
+        for a in range(q):
+            at, v = a * width + b, every(X[k, a])
+            share = every(inverse * two[now, 0, a])
+            both = every(square * two[now, 0, a] - inverse * two[now, 1, a])
+            c = load(matrices, at) - share * x
+            e = load(matrices, q * width + at) + (both * x - share * w)
+            store(matrices, at, c)
+            store(matrices, q * width + at, e)
+            first += c * v
+            second += e * v
+        store(two, there + b, first)
+        store(two, there + width + b, second)
+        variance += first * load(X, k * width + b)
+        gain += second * load(X, k * width + b)
+    return total(gain), total(variance)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _column_halves(form, Pv, Cv, j):
     """Return the column's halves of the gain and the variance, and of the latter what is its own, not shared."""
-    gain = variance = own = 0.0
-    for s in range(form.shape[1]):
+    p = form.shape[1]
+    whole = p - p % 4
+    gains = variances = owns = every(0.0)
+    for s in range(0, whole, 4):
+        c, square = load(Cv, j * p + s), load(form, s)
+        gains += square * load(Pv, j * p + s)
+        owns += square * c
+        variances += load(form, p + s) * c
+    gain, variance, own = total(gains), total(variances), total(owns)
+    for s in range(whole, p):
         gain += form[0, s] * Pv[j, s]
         own += form[0, s] * Cv[j, s]
         variance += form[1, s] * Cv[j, s]
@@ -175,28 +200,37 @@ def _ones(bits, i, free):
 
 
 @njit(cache=True, nogil=True)
+def _bits_of(number, single):
+    """Return the bits of a number in single precision; `single` is room for one."""
+    single[0] = number
+    return single.view(np.int32)[0]
+
+
+@njit(cache=True, nogil=True)
 def _float_of(bits, single):
     """Return the number in single precision that has these bits."""
     single.view(np.int32)[0] = bits
     return single[0]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _top(bits, low, high):
-    """Return the largest of bits[low:high], 0 where there is none above."""
-    found = np.int32(0)
-    for k in range(low, high):
-        found = max(found, bits[k])
-    return found
+    """Return the largest of bits[low:high], eights of them."""
+    found = load(bits, low)
+    for k in range(low + 8, high, 8):
+        found = larger(found, load(bits, k))
+    return largest(found)
 
 
-@njit(cache=True, nogil=True)
-def _where(bits, low, high, value):
-    """Return the first place from low on that holds `value`."""
-    for k in range(low, high):
-        if bits[k] == value:
-            return k
-    return high
+@njit(cache=True, nogil=True, forceinline=True)
+def _where(bits, low, value):
+    """Return the first place from low on that holds `value`, which is there."""
+    k = low
+    while True:
+        place = place_of(load(bits, k), value)
+        if place < 8:
+            return k + place
+        k += 8
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # a division that may raise is not vectorized
@@ -220,17 +254,19 @@ def buy_rows(
     Bought are (2, b) rows and columns, and (4, b) weights, losses, rates and prices: the weight of a purchase is one over
     the variance of what it tells its column, its loss what N loses times u u'.
     """
-    n, q = V.shape
-    p, count = Cu.shape[1], 0
+    n, p, count = len(V), Cu.shape[1], 0
     lines, told = np.empty((2, 1024), np.int64), np.empty((4, 1024))
-    row, two, form, now = np.empty((2, q, q)), np.zeros((2, 2, q)), np.empty((2, p)), 0
+    X, row, two = _padded(V)
+    form, now = np.empty((2, p)), 0
+    part = 8 * (int(np.sqrt(n)) // 8 + 1)
+    parts_of = -(-n // part)
     # above 0 the bits of a float are in order, and a largest whole number is found at once
-    rates, single, free = np.empty(n, np.float32), np.empty(1, np.float32), np.empty(n, np.float32)
-    order, width = rates.view(np.int32), max(16, int(np.sqrt(n)))
-    tops = np.empty(-(-n // width), np.int32)
+    rates, free = np.zeros(parts_of * part, np.float32), np.empty(n, np.float32)
+    order, tops = rates.view(np.int32), np.zeros(-(-parts_of // 8) * 8, np.int32)
+    single = np.empty(1, np.float32)
     tall, wide = int(price.shape[0] > 1), int(price.shape[1] > 1)
     noise_tall, noise_wide = int(noise.shape[0] > 1), int(noise.shape[1] > 1)
-    floor = np.float32(level / ROUGH)
+    floor = _bits_of(level / ROUGH, single)
     for r in range(len(rows)):
         i = rows[r]
         _ones(bits, i, free)
@@ -247,11 +283,11 @@ def buy_rows(
                 rates[j] = unit[0] * gain[r, j] / (spread * cost)
                 if cost > money or free[j] == 0.0:
                     rates[j] = 0.0
-        for g in range(len(tops)):
-            tops[g] = _top(order, g * width, min((g + 1) * width, n))
-        most_bits = _top(tops, 0, len(tops))
-        if _float_of(most_bits, single) < floor or count == most:
-            best[i] = ROUGH * single[0]
+        for g in range(parts_of):
+            tops[g] = _top(order, g * part, (g + 1) * part)
+        top = _top(tops, 0, len(tops))
+        best[i] = ROUGH * _float_of(top, single)
+        if top < floor or count == most:
             continue
         _unpack(Cu, i, row[0])
         _unpack(parts[0], r, row[1])
@@ -260,19 +296,20 @@ def buy_rows(
         rate, promised, highest, before, looked, missed = 1.0, 1.0, 0.0, count, 0, 0
         square = inverse = 0.0
         enough = deep[0] + deep[1] * known[i] * (single[0] / level - 1.0)
-        while _float_of(most_bits, single) >= floor and looked < enough and missed < MISSES:
-            stale, g = single[0], _where(tops, 0, len(tops), most_bits)
-            j = _where(order, g * width, n, most_bits)
+        while top >= floor and looked < enough and missed < MISSES:
+            g = _where(tops, 0, top)
+            j = _where(order, g * part, top)
+            stale = rates[j]
             order[j], looked = 0, looked + 1
-            tops[g] = _top(order, g * width, min((g + 1) * width, n))
-            most_bits = _top(tops, 0, len(tops))
+            tops[g] = _top(order, g * part, (g + 1) * part)
+            top = _top(tops, 0, len(tops))
             cost, about = price[r * tall, j * wide], noise[r * noise_tall, j * noise_wide]
             if count == most or cost > money or quota[j] <= 0:
                 highest = max(highest, stale)
                 if quota[j] == 0:
                     quota[j] = -1
                 continue
-            along, spread = _next_halves(row, two, now, square, inverse, V, j)
+            along, spread = _next_halves(row, two, now, square, inverse, X, j)
             square = inverse = 0.0
             more, across, own = _column_halves(form, Pv, Cv, j)
             along, spread = max(along, 0.0), max(spread, 0.0)
@@ -298,9 +335,9 @@ def buy_rows(
             if not by_sum:
                 square -= loss * (1.0 - spread * inverse) ** 2
             now = 1 - now
-        best[i] = ROUGH * _float_of(most_bits, single)
+        best[i] = ROUGH * _float_of(top, single)
         if count > before:
-            _next_halves(row, two, now, square, inverse, V, 0)
+            _next_halves(row, two, now, square, inverse, X, 0)
             _pack(row[0], Cu, i)
             _pack(row[1], Pu, i)
             best[i] *= min(rate / promised, 1.0)  # what was not looked at fell about as much
@@ -314,8 +351,8 @@ def columns_learn(U, C, P, rows, cols, weight, lost):
 
     rows, cols : (b,), cells in any order; weight, lost : (b,), what :func:`buy_rows` tells of them.
     """
-    n, q = len(C), U.shape[1]
-    col, two, now = np.empty((2, q, q)), np.zeros((2, 2, q)), 0
+    n, now = len(C), 0
+    X, col, two = _padded(U)
     first = np.zeros(n + 1, np.int64)
     for j in cols:
         first[j + 1] += 1
@@ -333,10 +370,10 @@ def columns_learn(U, C, P, rows, cols, weight, lost):
         square = inverse = 0.0
         for r in range(first[j], first[j + 1]):
             t = order[r]
-            along, spread = _next_halves(col, two, now, square, inverse, U, rows[t])
+            along, spread = _next_halves(col, two, now, square, inverse, X, rows[t])
             inverse = 1.0 / (1.0 / weight[t] + max(spread, 0.0))
             square = along * inverse**2 - lost[t] * (1.0 - spread * inverse) ** 2
             now = 1 - now
-        _next_halves(col, two, now, square, inverse, U, 0)
+        _next_halves(col, two, now, square, inverse, X, 0)
         _pack(col[0], C, j)
         _pack(col[1], P, j)

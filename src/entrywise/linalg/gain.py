@@ -398,6 +398,8 @@ class _Turns:
 
     def _paid(self, level: float, demand: tuple[Array, Array], times: float) -> float:
         """Return the level down to which so many times a turn's demand, rates and prices, can be paid."""
+        if times * demand[1].sum() <= self.money and times * len(demand[0]) <= self.most:
+            return level
         order = np.argsort(-demand[0])
         rate, bill = demand[0][order], times * np.cumsum(demand[1][order])
         over = rate[(bill > self.money) | (times * np.arange(len(rate)) > self.most)]
@@ -497,10 +499,10 @@ class _Turns:
             unit = max(float(np.abs(size * right).max(initial=0.0)), SMALLEST)
             scaled = (right * (size / unit)).T.astype(np.float32, order="C")
             return (left / size).astype(np.float32), scaled, unit
-        from entrywise.linalg._jit_gain import largest, single, single_turned
+        from entrywise.linalg._jit_gain import largest_sizes, single, single_turned
 
-        size = np.maximum(largest(left), SMALLEST)
-        tops = np.concatenate([self.largest_square, largest(packed)])
+        size = np.maximum(largest_sizes(left), SMALLEST)
+        tops = np.concatenate([self.largest_square, largest_sizes(packed)])
         unit = max(float((size * tops).max(initial=0.0)), SMALLEST)
         return single(left, 1.0 / size), single_turned(self.squares, packed, size / unit), unit
 
@@ -514,9 +516,8 @@ def leverage(X: Array) -> Array:
 def _sandwich(C: Array, M: Array) -> Array:
     """Return C M C of packed matrices, packed."""
     q = round(np.sqrt(2 * C.shape[1] + 0.25) - 0.5)
-    a, b = np.triu_indices(q)
     full = unpacked(C, q)
-    return np.asarray((full @ unpacked(M, q) @ full)[:, a, b])
+    return packed(full @ unpacked(M, q) @ full)
 
 
 def row_parts(rows: Indices, U: Array, C: Array, P: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from entrywise.results.levels import (
     logistic_variance,
     pseudo_answers,
 )
-from entrywise.results.matrix import Matrix, lookup
+from entrywise.results.matrix import Matrix, lookup, products_at
 from entrywise.results.posterior import Lines, Posterior, solve_lines
 from entrywise.results.result import Interval, refuse_level
 from entrywise.results.units import Units
@@ -155,12 +155,13 @@ class LowRank(Matrix):
         the logit of yes/no answers; log1p of counts.
         """
         i, j = self._where(rows, cols)
-        found = np.einsum("...k,...k->...", self.left[i], self.right[j]) + self.offset
+        found = products_at(self.left, self.right, i, j)
+        found += self.offset
         if self.row_offset is not None:
-            found = found + self.row_offset[i]
+            found += self.row_offset[i]
         if self.col_offset is not None:
-            found = found + self.col_offset[j]
-        return np.asarray(found)
+            found += self.col_offset[j]
+        return found
 
     def variance(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Return the posterior variance of the entries at (rows, cols), shapes broadcast.

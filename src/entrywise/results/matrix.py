@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from entrywise.results.result import Result
 from entrywise.types import Array, Indices
 
 TOP_BLOCK = 1 << 22  # entries that `top` looks at at once: 32 MB
+FETCHED = 1 << 16  # numbers of a factor that are fetched at once: they stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -94,3 +95,20 @@ def lookup(asked: Sequence[str], labels: Sequence[str], axis: str) -> Indices:
             f"no {axis} is called {missing!r}; there are {len(code)}, such as {example!r}"
         )
     return np.fromiter((code[label] for label in asked), np.int64, len(asked))
+
+
+def fetch(table: Array, most: int) -> Callable[[Indices], Array]:
+    """Return a function from at most so many lines to their rows of a table, always in the same memory: new memory is dear."""
+    room = np.empty((most, table.shape[1]), table.dtype)
+    return lambda lines: np.take(table, lines, axis=0, out=room[: len(lines)], mode="clip")
+
+
+def products_at(left: Array, right: Array, i: Indices, j: Indices) -> Array:
+    """Return the products of rows i of `left` with rows j of `right`, of the shape of both; some are fetched at a time."""
+    flat_i, flat_j, found = i.ravel(), j.ravel(), np.empty(i.size)
+    step = min(max(1, FETCHED // max(left.shape[1], 1)), max(i.size, 1))
+    of_row, of_col = fetch(left, step), fetch(right, step)
+    for start in range(0, i.size, step):
+        part = slice(start, start + step)
+        np.einsum("tk,tk->t", of_row(flat_i[part]), of_col(flat_j[part]), out=found[part])
+    return found.reshape(i.shape)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from entrywise.results.matrix import fetch
 from entrywise.types import Array, Indices
 
 BLOCK = 1 << 11  # entries handled at once, 2 q (q + 1) numbers each: 2 MB at q = 7
@@ -234,9 +235,11 @@ def design(factor: Array) -> Array:
 
 
 def packed(cov: Array) -> Array:
-    """Return symmetric matrices as their upper triangles, shape (m, q (q + 1) / 2)."""
-    a, b = np.triu_indices(cov.shape[1])
-    return np.asarray(cov[:, a, b])
+    """Return symmetric matrices as their upper triangles, shape (m, q (q + 1) / 2), those of a line side by side."""
+    q = cov.shape[1]
+    a, b = np.triu_indices(q)
+    # not by an index of arrays, whose answer has the lines of one place side by side
+    return np.take(cov.reshape(len(cov), q * q), q * a + b, axis=1)
 
 
 def unpacked(triangles: Array, q: int) -> Array:
@@ -250,7 +253,10 @@ def unpacked(triangles: Array, q: int) -> Array:
 def squares(x: Array) -> Array:
     """Return the outer squares of the rows of x as triangles, off-diagonals doubled: their dot product with a packed C is x' C x."""
     a, b = np.triu_indices(x.shape[1])
-    return np.asarray(x[:, a] * x[:, b] * np.where(a == b, 1.0, 2.0))
+    found = np.take(x, a, axis=1)
+    found *= np.take(x, b, axis=1)
+    found *= np.where(a == b, 1.0, 2.0)
+    return found
 
 
 def row_features(u: Array, cov: Array) -> Array:
@@ -271,10 +277,7 @@ def _features_at(
 ) -> Callable[[Indices], Array]:
     """Return a function from lines to their features: those of all lines are made once where `count` are asked for."""
     if len(factor) <= min(TABLE, count):
-        table = features(design(factor), packed(cov))
-        # new memory for each block would cost as much again
-        room = np.empty((min(BLOCK, count), table.shape[1]))
-        return lambda lines: np.take(table, lines, axis=0, out=room[: len(lines)], mode="clip")
+        return fetch(features(design(factor), packed(cov)), min(BLOCK, count))
     return lambda lines: features(design(factor[lines]), packed(cov[lines]))
 
 

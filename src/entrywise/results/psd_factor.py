@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from entrywise.results.matrix import Matrix
+from entrywise.results.matrix import Matrix, products_at
 from entrywise.types import Array, Indices
 
 
@@ -41,7 +41,7 @@ class PSDFactor(Matrix):
     def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Return the completed entries at (rows, cols), shapes broadcast."""
         i, j = self._where(rows, cols)
-        return np.asarray(np.einsum("...k,...k->...", self.factor[i], self.factor[j]))
+        return products_at(self.factor, self.factor, i, j)
 
     def __matmul__(self, x: ArrayLike) -> Array:
         return np.asarray(self.factor @ (self.factor.T @ np.asarray(x, dtype=np.float64)))

@@ -1,0 +1,169 @@
+"""Several numbers at once, for compiled loops that are too short for the compiler to find this by itself.
+
+LLVM vectorizes loops, not straight lines (numba leaves that out), and a sum of seven products, or the largest of forty
+numbers, is over before it pays. Here its vectors are values of compiled functions: four numbers in double precision, or
+eight whole ones of 32 bits. They add in one order on every machine, whatever its registers hold, and nothing is fused.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+from __future__ import annotations
+
+import operator
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, models, overload, register_model
+
+PLACE = ir.IntType(32)
+
+
+class Lanes(types.Type):
+    """Some numbers of one kind, side by side."""
+
+    def __init__(self, dtype, count):
+        self.dtype, self.count = dtype, count
+        super().__init__(f"{count} x {dtype}")
+
+
+FOUR, EIGHT = Lanes(types.float64, 4), Lanes(types.int32, 8)
+OF = {types.float64: FOUR, types.int32: EIGHT}
+
+
+@register_model(Lanes)
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager, lanes):
+        number = manager.lookup(lanes.dtype).get_value_type()
+        super().__init__(manager, lanes, ir.VectorType(number, lanes.count))
+
+
+def _at(context, builder, signature, args, lanes):
+    """Return where args[1] numbers of the array args[0] lie before, as a place of some numbers."""
+    data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+    vector = context.get_value_type(lanes)
+    return builder.bitcast(builder.gep(data, [args[1]]), vector.as_pointer())
+
+
+def _turned(builder, x, by):
+    """Return the lanes moved by so many places, the first ones behind the last."""
+    places = [(k + by) % x.type.count for k in range(x.type.count)]
+    return builder.shuffle_vector(x, x, ir.Constant(ir.VectorType(PLACE, x.type.count), places))
+
+
+def _all(builder, number, vector):
+    """Return a number in all lanes."""
+    nothing = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.Constant(PLACE, 0))
+    places = ir.Constant(ir.VectorType(PLACE, vector.count), [0] * vector.count)
+    return builder.shuffle_vector(first, nothing, places)
+
+
+@intrinsic
+def load(typing, array, at):
+    """Return the numbers from place `at` on of an array in order (C), counted through all of its rows."""
+    lanes = OF[array.dtype] if array.layout == "C" else None
+
+    def code(context, builder, signature, args):
+        size = lanes.dtype.bitwidth // 8
+        return builder.load(_at(context, builder, signature, args, lanes), align=size)
+
+    return lanes(array, types.intp), code
+
+
+@intrinsic
+def store(typing, array, at, x):
+    """Write lanes to an array in order (C), from place `at` on."""
+    lanes = OF[array.dtype] if array.layout == "C" else None
+
+    def code(context, builder, signature, args):
+        size = lanes.dtype.bitwidth // 8
+        builder.store(args[2], _at(context, builder, signature, args, lanes), align=size)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), code
+
+
+@intrinsic
+def every(typing, number):
+    """Return a number in double precision in all lanes."""
+
+    def code(context, builder, signature, args):
+        return _all(builder, args[0], context.get_value_type(FOUR))
+
+    return FOUR(types.float64), code
+
+
+def _arithmetic(operation, name):
+    """Let lanes in double precision be added, subtracted or multiplied."""
+
+    @intrinsic
+    def both(typing, x, y):
+        def code(context, builder, signature, args):
+            return getattr(builder, name)(*args)
+
+        return FOUR(FOUR, FOUR), code
+
+    @overload(operation)
+    def lanes(x, y):
+        if x == FOUR and y == FOUR:
+            return lambda x, y: both(x, y)
+        return None
+
+
+_arithmetic(operator.add, "fadd")
+_arithmetic(operator.iadd, "fadd")
+_arithmetic(operator.sub, "fsub")
+_arithmetic(operator.mul, "fmul")
+
+
+@intrinsic
+def total(typing, x):
+    """Return the sum of four numbers: the even ones, the odd ones, and both."""
+
+    def code(context, builder, signature, args):
+        (x,) = args
+        for by in (2, 1):
+            x = builder.fadd(x, _turned(builder, x, by))
+        return builder.extract_element(x, ir.Constant(PLACE, 0))
+
+    return types.float64(FOUR), code
+
+
+@intrinsic
+def larger(typing, x, y):
+    """Return the larger one of two whole numbers, in each lane."""
+
+    def code(context, builder, signature, args):
+        return _larger(builder, *args)
+
+    return EIGHT(EIGHT, EIGHT), code
+
+
+def _larger(builder, x, y):
+    return builder.select(builder.icmp_signed(">", x, y), x, y)
+
+
+@intrinsic
+def largest(typing, x):
+    """Return the largest of eight whole numbers."""
+
+    def code(context, builder, signature, args):
+        (x,) = args
+        for by in (4, 2, 1):
+            x = _larger(builder, x, _turned(builder, x, by))
+        return builder.extract_element(x, ir.Constant(PLACE, 0))
+
+    return types.int32(EIGHT), code
+
+
+@intrinsic
+def place_of(typing, x, number):
+    """Return the first of eight places that holds a whole number, 8 where none does."""
+
+    def code(context, builder, signature, args):
+        word = ir.IntType(64)
+        same = builder.icmp_signed("==", args[0], _all(builder, args[1], args[0].type))
+        bits = builder.zext(builder.bitcast(same, ir.IntType(8)), word)
+        ended = builder.or_(bits, ir.Constant(word, 1 << 8))
+        return builder.cttz(ended, ir.Constant(ir.IntType(1), 1))
+
+    return types.intp(EIGHT, types.int32), code
