@@ -12,8 +12,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from entrywise.linalg._jit_lanes import every, larger, largest, load, place_of, store, total
+from entrywise.linalg._jit_lanes import (
+    every,
+    larger,
+    largest,
+    load,
+    place_of,
+    prefetch,
+    store,
+    total,
+)
 from entrywise.linalg.small import MISSES, ROUGH
+
+LINE = 8  # numbers that the processor's cache holds side by side
 
 
 @njit(cache=True, nogil=True)
@@ -251,8 +262,8 @@ def buy_rows(
     the bests of parts of the row, sqrt(n) cells each.
     quota : (n,), cells that a column may still give; -1 after it has refused one. most : cells at most.
     best : (m,), gets what a row may gain for its price at most, of the rows of the block.
-    Bought are (2, b) rows and columns, and (4, b) weights, losses, rates and prices: the weight of a purchase is one over
-    the variance of what it tells its column, its loss what N loses times u u'.
+    Bought are (2, b) rows and columns, and (4, b) variances, losses, rates and prices: the variance of what a purchase tells
+    its column, and its loss, what N loses times u u'.
     """
     n, p, count = len(V), Cu.shape[1], 0
     lines, told = np.empty((2, 1024), np.int64), np.empty((4, 1024))
@@ -300,6 +311,9 @@ def buy_rows(
             g = _where(tops, 0, top)
             j = _where(order, g * part, top)
             stale = rates[j]
+            for s in range(0, p, LINE):  # they are needed when the next one has been found
+                prefetch(Pv, j * p + s)
+                prefetch(Cv, j * p + s)
             order[j], looked = 0, looked + 1
             tops[g] = _top(order, g * part, (g + 1) * part)
             top = _top(tops, 0, len(tops))
@@ -328,7 +342,7 @@ def buy_rows(
             if count == lines.shape[1]:
                 lines, told = _doubled(lines), _doubled(told)
             lines[0, count], lines[1, count] = i, j
-            told[0, count], told[1, count] = 1.0 / (d - own), loss
+            told[0, count], told[1, count] = d - own, loss
             told[2, count], told[3, count] = rate, cost
             count += 1
             square, inverse = along * precision**2, precision
@@ -345,11 +359,11 @@ def buy_rows(
     return lines[:, :count].copy(), told[:, :count].copy(), money
 
 
-@njit(cache=True, nogil=True)
-def columns_learn(U, C, P, rows, cols, weight, lost):
+@njit(cache=True, nogil=True, error_model="numpy")
+def columns_learn(U, C, P, rows, cols, variance, lost):
     """Let columns learn of all purchases of a turn, one after the other: C and P = C N C, packed, change in place.
 
-    rows, cols : (b,), cells in any order; weight, lost : (b,), what :func:`buy_rows` tells of them.
+    rows, cols : (b,), cells in any order; variance, lost : (b,), what :func:`buy_rows` tells of them.
     """
     n, now = len(C), 0
     X, col, two = _padded(U)
@@ -358,9 +372,10 @@ def columns_learn(U, C, P, rows, cols, weight, lost):
         first[j + 1] += 1
     for j in range(n):
         first[j + 1] += first[j]
-    order, place = np.empty(len(cols), np.int64), first.copy()
-    for t in range(len(cols)):
-        order[place[cols[t]]] = t
+    place, row, told = first.copy(), np.empty(len(cols), np.int64), np.empty((len(cols), 2))
+    for t in range(len(cols)):  # column by column: to read them here and there would take longer
+        at = place[cols[t]]
+        row[at], told[at, 0], told[at, 1] = rows[t], variance[t], lost[t]
         place[cols[t]] += 1
     for j in range(n):
         if first[j] == first[j + 1]:
@@ -368,11 +383,10 @@ def columns_learn(U, C, P, rows, cols, weight, lost):
         _unpack(C, j, col[0])
         _unpack(P, j, col[1])
         square = inverse = 0.0
-        for r in range(first[j], first[j + 1]):
-            t = order[r]
-            along, spread = _next_halves(col, two, now, square, inverse, X, rows[t])
-            inverse = 1.0 / (1.0 / weight[t] + max(spread, 0.0))
-            square = along * inverse**2 - lost[t] * (1.0 - spread * inverse) ** 2
+        for t in range(first[j], first[j + 1]):
+            along, spread = _next_halves(col, two, now, square, inverse, X, row[t])
+            inverse = 1.0 / (told[t, 0] + max(spread, 0.0))
+            square = along * inverse**2 - told[t, 1] * (1.0 - spread * inverse) ** 2
             now = 1 - now
         _next_halves(col, two, now, square, inverse, X, 0)
         _pack(col[0], C, j)

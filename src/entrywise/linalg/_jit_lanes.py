@@ -83,6 +83,22 @@ def store(typing, array, at, x):
 
 
 @intrinsic
+def prefetch(typing, array, at):
+    """Begin to bring into the cache what lies about place `at` of an array in order (C)."""
+
+    def code(context, builder, signature, args):
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+        place = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        form = ir.FunctionType(ir.VoidType(), [place.type, PLACE, PLACE, PLACE])
+        call = builder.module.declare_intrinsic("llvm.prefetch", (place.type,), form)
+        read, near, data_cache = (ir.Constant(PLACE, x) for x in (0, 3, 1))
+        builder.call(call, [place, read, near, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), code
+
+
+@intrinsic
 def every(typing, number):
     """Return a number in double precision in all lanes."""
 

@@ -198,7 +198,7 @@ def buy_rows(
             quota[j] -= 1
             bits[i, j >> 3] &= np.uint8(255 ^ (128 >> (j & 7)))
             loss = 1.0 if span == 0.0 else float((span / noise[r, j]) ** 2)
-            bought.append((i, j, 1.0 / (d - own), loss, now, price[r, j]))
+            bought.append((i, j, d - own, loss, now, price[r, j]))
             square = along / d**2
             if not by_sum:
                 square -= loss * (1.0 - spread / d) ** 2
@@ -215,11 +215,11 @@ def buy_rows(
 
 
 def columns_learn(
-    U: Array, C: Array, P: Array, rows: Indices, cols: Indices, weight: Array, lost: Array
+    U: Array, C: Array, P: Array, rows: Indices, cols: Indices, variance: Array, lost: Array
 ) -> None:
     """Let columns learn of all purchases of a turn, at once: what the compiled way comes to; see there.
 
-    With G and L the sums of u u' times weight and lost, and T = (I + C G)^-1, C' = T C and P' = T P T' - C' L C'.
+    With G and L the sums of u u' over the variance, and times lost, and T = (I + C G)^-1, C' = T C and P' = T P T' - C' L C'.
     """
     q = U.shape[1]
     a, b = np.triu_indices(q)
@@ -228,7 +228,7 @@ def columns_learn(
         return
     squares = U[rows][:, a] * U[rows][:, b]
     sums = np.zeros((2, *C.shape))
-    for total, times in zip(sums, (weight, lost), strict=True):
+    for total, times in zip(sums, (1.0 / variance, lost), strict=True):
         np.add.at(total, cols, times[:, None] * squares)
     G, L = (_unpacked(total[some], q) for total in sums)
     before, N = _unpacked(C[some], q), _unpacked(P[some], q)
