@@ -24,7 +24,10 @@ from entrywise.linalg._jit_lanes import (
 )
 from entrywise.linalg.small import MISSES, ROUGH
 
+EXPECTED = 64  # cells that a row buys at once, for which there is room from the beginning
 LINE = 8  # numbers that the processor's cache holds side by side
+# of every byte its bits as ones and zeros in single precision, written as whole numbers
+ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32).view(np.int32)
 
 
 @njit(cache=True, nogil=True)
@@ -109,34 +112,30 @@ def largest_sizes(X):
 
 
 @njit(cache=True, nogil=True)
-def _padded(X):
-    """Return designs whose rows fill whole lanes, with zeros, and the rooms that :func:`_next_halves` works in."""
-    q, width = X.shape[1], -(-X.shape[1] // 4) * 4
-    found = np.zeros((len(X), width))
-    for k in range(len(X)):
-        for a in range(q):
-            found[k, a] = X[k, a]
-    return found, np.zeros((2, q, width)), np.zeros((2, 2, width))
+def _rooms(p, X):
+    """Return the rooms that :func:`_next_halves` works in, for packed matrices of p numbers."""
+    q = int(np.sqrt(2.0 * p))  # p = q (q + 1) / 2
+    return np.zeros((2, q, X.shape[1])), np.zeros((2, 2, X.shape[1]))
 
 
-@njit(cache=True, nogil=True)
-def _unpack(packed, i, full):
-    """Set the rows of `full`, (q, width), to the symmetric matrix that line i of `packed` begins with."""
-    s = 0
-    for a in range(len(full)):
-        for b in range(a, len(full)):
-            full[a, b] = full[b, a] = packed[i, s]
-            s += 1
+@njit(cache=True, nogil=True, forceinline=True)
+def _unpack(packed, i, full, which):
+    """Set full[which], (q, width), to the symmetric matrix that line i of `packed` begins with."""
+    q, s = np.uint64(full.shape[1]), np.uint64(0)  # unsigned: no place counts from the end
+    for a in range(q):
+        for b in range(a, q):
+            full[which, a, b] = full[which, b, a] = packed[i, s]
+            s += np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
-def _pack(full, packed, i):
-    """Write the upper triangle of `full` into line i of `packed`."""
-    s = 0
-    for a in range(len(full)):
-        for b in range(a, len(full)):
-            packed[i, s] = full[a, b]
-            s += 1
+@njit(cache=True, nogil=True, forceinline=True)
+def _pack(full, which, packed, i):
+    """Write the upper triangle of full[which] into line i of `packed`."""
+    q, s = np.uint64(full.shape[1]), np.uint64(0)
+    for a in range(q):
+        for b in range(a, q):
+            packed[i, s] = full[which, a, b]
+            s += np.uint64(1)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -198,16 +197,11 @@ def _doubled(X):
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def _ones(bits, i, free):
-    """Set `free` to the bits of row i, as ones and zeros."""
-    whole = len(free) // 8
-    for k in range(whole):
-        byte = np.int32(bits[i, k])
-        for b in range(8):
-            free[8 * k + b] = (byte >> (7 - b)) & 1
-    for j in range(8 * whole, len(free)):
-        free[j] = (bits[i, whole] >> (7 - (j & 7))) & 1
+    """Set `free` to the bits of row i, as ones and zeros in single precision; both in eights."""
+    for k in range(bits.shape[1]):
+        store(free, 8 * k, load(ONES, 8 * np.int64(bits[i, k])))
 
 
 @njit(cache=True, nogil=True)
@@ -254,7 +248,8 @@ def buy_rows(
     gain, variance : (r, n), in single precision, gain times (noise + variance) and variance of all cells of the block,
     both over what `unit` says, two numbers. bits : (m, n / 8), packed, one a cell that is open, changed in place.
     price : broadcasts to (r, n), as does noise, that of an answer;
-    span : that of yes/no answers, 0 where all cells count alike. V : (n, q), designs, last coordinate one.
+    span : that of yes/no answers, 0 where all cells count alike. V : (n, width), designs, last coordinate one, with zeros
+    behind them that fill whole lanes.
     Packed: Cu, Pu, covariances of all rows and C M C, changed in place (with `by_sum` M stays); Cv, Pv, covariances of
     the columns and C N C. parts : two of (r, 2p), :func:`row_parts` of the block.
     deep : of a row the best are looked at, ``deep[0] + deep[1] t (r / level - 1)`` where it knows t = known[i] cells and
@@ -266,21 +261,25 @@ def buy_rows(
     its column, and its loss, what N loses times u u'.
     """
     n, p, count = len(V), Cu.shape[1], 0
-    lines, told = np.empty((2, 1024), np.int64), np.empty((4, 1024))
-    X, row, two = _padded(V)
+    room = EXPECTED * len(rows)
+    lines, told = np.empty((2, room), np.int64), np.empty((4, room))
+    own_parts, spread_parts = parts  # each look at a tuple would count their owners
+    row, two = _rooms(p, V)
     form, now = np.empty((2, p)), 0
     part = 8 * (int(np.sqrt(n)) // 8 + 1)
     parts_of = -(-n // part)
     # above 0 the bits of a float are in order, and a largest whole number is found at once
-    rates, free = np.zeros(parts_of * part, np.float32), np.empty(n, np.float32)
+    rates = np.zeros(parts_of * part, np.float32)
+    free = np.empty(8 * bits.shape[1], np.float32)
+    free_bits = free.view(np.int32)
     order, tops = rates.view(np.int32), np.zeros(-(-parts_of // 8) * 8, np.int32)
     single = np.empty(1, np.float32)
     tall, wide = int(price.shape[0] > 1), int(price.shape[1] > 1)
     noise_tall, noise_wide = int(noise.shape[0] > 1), int(noise.shape[1] > 1)
-    floor = _bits_of(level / ROUGH, single)
+    floor = max(_bits_of(level / ROUGH, single), np.int32(1))  # what is 0 is never looked at
     for r in range(len(rows)):
         i = rows[r]
-        _ones(bits, i, free)
+        _ones(bits, i, free_bits)
         if wide == 0 and noise_wide == 0:
             each = np.float32(unit[0] / unit[1] / price[r * tall, 0])
             each = each if price[r * tall, 0] <= money else np.float32(0.0)
@@ -297,16 +296,19 @@ def buy_rows(
         for g in range(parts_of):
             tops[g] = _top(order, g * part, (g + 1) * part)
         top = _top(tops, 0, len(tops))
-        best[i] = ROUGH * _float_of(top, single)
+        promise = _float_of(top, single)
+        best[i] = ROUGH * promise
         if top < floor or count == most:
             continue
-        _unpack(Cu, i, row[0])
-        _unpack(parts[0], r, row[1])
+        _unpack(Cu, i, row, 0)
+        _unpack(own_parts, r, row, 1)
         for s in range(p):
-            form[0, s], form[1, s] = parts[0][r, p + s], parts[1][r, p + s]
+            form[0, s], form[1, s] = own_parts[r, p + s], spread_parts[r, p + s]
         rate, promised, highest, before, looked, missed = 1.0, 1.0, 0.0, count, 0, 0
         square = inverse = 0.0
-        enough = deep[0] + deep[1] * known[i] * (single[0] / level - 1.0)
+        enough = deep[0] + deep[1] * known[i] * (promise / level - 1.0)
+        while count + min(enough + 1.0, n) > lines.shape[1]:
+            lines, told = _doubled(lines), _doubled(told)
         while top >= floor and looked < enough and missed < MISSES:
             g = _where(tops, 0, top)
             j = _where(order, g * part, top)
@@ -323,7 +325,7 @@ def buy_rows(
                 if quota[j] == 0:
                     quota[j] = -1
                 continue
-            along, spread = _next_halves(row, two, now, square, inverse, X, j)
+            along, spread = _next_halves(row, two, now, square, inverse, V, j)
             square = inverse = 0.0
             more, across, own = _column_halves(form, Pv, Cv, j)
             along, spread = max(along, 0.0), max(spread, 0.0)
@@ -339,8 +341,6 @@ def buy_rows(
             quota[j] -= 1
             bits[i, j >> 3] &= ~(np.uint8(128) >> np.uint8(j & 7))
             loss = 1.0 if span == 0.0 else (span / about) ** 2
-            if count == lines.shape[1]:
-                lines, told = _doubled(lines), _doubled(told)
             lines[0, count], lines[1, count] = i, j
             told[0, count], told[1, count] = d - own, loss
             told[2, count], told[3, count] = rate, cost
@@ -351,22 +351,22 @@ def buy_rows(
             now = 1 - now
         best[i] = ROUGH * _float_of(top, single)
         if count > before:
-            _next_halves(row, two, now, square, inverse, X, 0)
-            _pack(row[0], Cu, i)
-            _pack(row[1], Pu, i)
+            _next_halves(row, two, now, square, inverse, V, 0)
+            _pack(row, 0, Cu, i)
+            _pack(row, 1, Pu, i)
             best[i] *= min(rate / promised, 1.0)  # what was not looked at fell about as much
         best[i] = max(best[i], highest)
-    return lines[:, :count].copy(), told[:, :count].copy(), money
+    return lines[:, :count], told[:, :count], money
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def columns_learn(U, C, P, rows, cols, variance, lost):
     """Let columns learn of all purchases of a turn, one after the other: C and P = C N C, packed, change in place.
 
-    rows, cols : (b,), cells in any order; variance, lost : (b,), what :func:`buy_rows` tells of them.
+    U : (m, width), designs in whole lanes. rows, cols : (b,), cells in any order; variance, lost : (b,), what :func:`buy_rows` tells of them.
     """
     n, now = len(C), 0
-    X, col, two = _padded(U)
+    col, two = _rooms(C.shape[1], U)
     first = np.zeros(n + 1, np.int64)
     for j in cols:
         first[j + 1] += 1
@@ -380,14 +380,14 @@ def columns_learn(U, C, P, rows, cols, variance, lost):
     for j in range(n):
         if first[j] == first[j + 1]:
             continue
-        _unpack(C, j, col[0])
-        _unpack(P, j, col[1])
+        _unpack(C, j, col, 0)
+        _unpack(P, j, col, 1)
         square = inverse = 0.0
         for t in range(first[j], first[j + 1]):
-            along, spread = _next_halves(col, two, now, square, inverse, X, row[t])
+            along, spread = _next_halves(col, two, now, square, inverse, U, row[t])
             inverse = 1.0 / (told[t, 0] + max(spread, 0.0))
             square = along * inverse**2 - told[t, 1] * (1.0 - spread * inverse) ** 2
             now = 1 - now
-        _next_halves(col, two, now, square, inverse, X, 0)
-        _pack(col[0], C, j)
-        _pack(col[1], P, j)
+        _next_halves(col, two, now, square, inverse, U, 0)
+        _pack(col, 0, C, j)
+        _pack(col, 1, P, j)

@@ -62,6 +62,7 @@ BISECTIONS = 4  # up again, where it would cost more than there is
 TRUST = 0.2  # of the cells that rows seem to want, what the first level is expected to buy; later ones by what they did
 LEAST = 14  # cells of a row that are looked at
 DEPTH = 6  # and beside these, so many times what the row is expected to buy
+LANES = 4  # numbers that compiled ways take at once: they want rows of so many
 REFUSING = 8  # of the columns, one in so many may refuse cells, and levels still go down
 
 IsOpen = Callable[[Indices], NDArray[np.bool_]]
@@ -327,6 +328,8 @@ class _Turns:
         # to score blocks in: new memory is dear
         self.room = np.empty(2 * max(n, CACHED), np.float32)
         self.trust = TRUST
+        empty = ((0, 0), (0, 0 if self.is_small else -gains.U.shape[1] % LANES))
+        self.U, self.V = np.pad(gains.U, empty), np.pad(gains.V, empty)
         self.squares = squares(gains.V)
         self.largest_square = np.abs(self.squares).max(axis=0, initial=0.0)
 
@@ -440,7 +443,7 @@ class _Turns:
         for part, gain, variance, noise in self._blocks(rows, factors):
             some, halves = rows[part], (factors.own[part], factors.spread[part])
             *found, self.money = buy_rows(
-                some, gain, variance, factors.units, self.bits, self.price(some), noise, span, gains.V,
+                some, gain, variance, factors.units, self.bits, self.price(some), noise, span, self.V,
                 gains.Cu, self.Pu, halves, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
                 self.known[0], deep, gains.by_sum, self.best,
             )  # fmt: skip
@@ -449,7 +452,7 @@ class _Turns:
             if self.most == 0:
                 break
         (rows, cols), told = (np.concatenate(x, axis=1) for x in zip(*bought, strict=True))
-        columns_learn(gains.U, gains.Cv, self.Pv, rows, cols, *told[:2])
+        columns_learn(self.U, gains.Cv, self.Pv, rows, cols, *told[:2])
         self.bought.append((rows, cols))
         for known, lines in zip(self.known, (rows, cols), strict=True):
             known += np.bincount(lines, minlength=len(known))

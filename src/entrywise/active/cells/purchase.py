@@ -148,7 +148,10 @@ class Purchase:
 
     def with_taken(self, cells: Indices) -> Purchase:
         """Return the purchase in which these cells are taken, too."""
-        return replace(self, taken=distinct(np.concatenate([self.taken, cells])))
+        new = distinct(cells)
+        new = new[~among(self.taken, new)[0]]
+        taken = np.insert(self.taken, np.searchsorted(self.taken, new), new)
+        return replace(self, taken=taken)
 
     def price(self, rows: Indices) -> Array:
         """Return the prices of whole rows, shape (len(rows), n)."""

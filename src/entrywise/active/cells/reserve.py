@@ -159,7 +159,8 @@ def missing_reserve(state: Purchase, share: float, seed: int) -> tuple[Indices, 
     if share <= 0:
         return NOTHING
     cells, chance = reserve_cells(state, share, seed)
-    asked = among(state.taken, cells)[0] | among(state.reserved, cells)[0]
+    asked = among(state.reserved, cells)[0]
+    asked[~asked] = among(state.taken, cells[~asked])[0]
     new = ~asked & state.may_ask(cells)
     cells, chance = cells[new], chance[new]
     paid = np.cumsum(state.price_of(cells)) <= state.left
