@@ -25,9 +25,12 @@ from entrywise.linalg._jit_lanes import (
 from entrywise.linalg.small import MISSES, ROUGH
 
 EXPECTED = 64  # cells that a row buys at once, for which there is room from the beginning
+LINES = 64  # that are turned at once: they stay in the processor's cache
 LINE = 8  # numbers that the processor's cache holds side by side
 # of every byte its bits as ones and zeros in single precision, written as whole numbers
-ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32).view(np.int32)
+ONES = (
+    np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32).view(np.int32)
+)
 
 
 @njit(cache=True, nogil=True)
@@ -78,37 +81,15 @@ def row_parts(rows, U, C, P):
 
 
 @njit(cache=True, nogil=True)
-def single(X, by):
-    """Return X, its columns times `by`, in single precision."""
-    found = np.empty(X.shape, np.float32)
-    for i in range(len(X)):
-        for s in range(X.shape[1]):
-            found[i, s] = X[i, s] * by[s]
-    return found
-
-
-@njit(cache=True, nogil=True)
-def single_turned(X, Y, by):
-    """Return the columns of X and of Y times `by` as rows, in single precision.
+def turned(X, by, found):
+    """Set the rows of `found`, in single precision, to the columns of X times `by`.
 
     Rows one after the other in memory: a product of few rows with it takes two thirds of the time.
     """
-    n, p = X.shape
-    found = np.empty((2 * p, n), np.float32)
-    for j in range(n):
-        for s in range(p):
-            found[s, j], found[p + s, j] = X[j, s] * by[s], Y[j, s] * by[p + s]
-    return found
-
-
-@njit(cache=True, nogil=True)
-def largest_sizes(X):
-    """Return the largest size of a number in each column of X."""
-    found = np.zeros(X.shape[1])
-    for i in range(len(X)):
+    for start in range(0, len(X), LINES):
         for s in range(X.shape[1]):
-            found[s] = max(found[s], abs(X[i, s]))
-    return found
+            for j in range(start, min(start + LINES, len(X))):
+                found[s, j] = X[j, s] * by[s]
 
 
 @njit(cache=True, nogil=True)
@@ -363,7 +344,8 @@ def buy_rows(
 def columns_learn(U, C, P, rows, cols, variance, lost):
     """Let columns learn of all purchases of a turn, one after the other: C and P = C N C, packed, change in place.
 
-    U : (m, width), designs in whole lanes. rows, cols : (b,), cells in any order; variance, lost : (b,), what :func:`buy_rows` tells of them.
+    U : (m, width), designs in whole lanes.
+    rows, cols : (b,), cells in any order; variance, lost : (b,), what :func:`buy_rows` tells of them.
     """
     n, now = len(C), 0
     col, two = _rooms(C.shape[1], U)

@@ -43,7 +43,7 @@ from entrywise.results.posterior import (
 from entrywise.types import Array, Indices
 
 BLOCK = 1 << 20  # cells scored at once
-CACHED = 1 << 17  # in single precision: they stay in the processor's cache
+CACHED = 1 << 18  # in single precision: they stay in the processor's cache
 NOISELESS = 1e-12  # answers count as at least this noisy, relative to the rows' variances: gains stay finite
 SMALLEST = 1e-300
 EVERY = slice(None)
@@ -286,15 +286,56 @@ class Gains:
             return _Turns(self, is_open, price, money, most, slack).run()
 
 
+class _Product:
+    """Features of rows times features of columns, (2p, n) with squares first, in single precision and in a `unit`.
+
+    Scales are powers of two, so that they change no digit, and are set once: what a line has yet to learn only falls.
+    """
+
+    def __init__(self, sizes: Array, squares: Array, packed: Array, is_small: bool) -> None:
+        """Scale features of rows up to `sizes`, (2p,)."""
+        tops = np.concatenate([_sizes(squares), _sizes(packed)])
+        self.of_row = 1.0 / _powers(sizes)
+        self.unit = float(_powers(float(np.max(tops / self.of_row, initial=0.0))))
+        self.of_col = 1.0 / (self.of_row * self.unit)
+        self.is_small, p = is_small, squares.shape[1]
+        self.right = np.empty((2 * p, len(squares)), np.float32)
+        self.right[:p] = (squares * self.of_col[:p]).T
+        self.learn(packed)
+
+    def learn(self, packed: Array) -> None:
+        """Take the columns' packed matrices anew."""
+        p = packed.shape[1]
+        if self.is_small:
+            self.right[p:] = (packed * self.of_col[p:]).T
+            return
+        from entrywise.linalg._jit_gain import turned
+
+        turned(packed, self.of_col[p:], self.right[p:])
+
+    def left(self, features: Array) -> NDArray[np.float32]:
+        """Return features of some rows, (r, 2p), scaled: ``left @ right * unit`` is the product."""
+        return (features * self.of_row).astype(np.float32)
+
+
+def _sizes(X: Array) -> Array:
+    """Return the largest size of a number in each column of X."""
+    return np.asarray(np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0)))
+
+
+def _powers(sizes: Array | float) -> Array:
+    """Return the powers of two next above."""
+    return np.asarray(2.0 ** np.ceil(np.log2(np.maximum(sizes, SMALLEST))))
+
+
 class _Factors(NamedTuple):
     """What the cells of some rows are scored by: their halves in double precision, and factors in single precision."""
 
     own: Array  # (r, 2p), of the gains
     spread: Array  # (r, 2p), of the variances
     # (r, 2p) and (2p, n): their products are the gains times (noise + variance), and the variances, in their units
-    gain: tuple[Array, Array]
-    variance: tuple[Array, Array]
-    units: Array
+    gain: tuple[NDArray[np.float32], NDArray[np.float32]]
+    variance: tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 class _Turns:
@@ -330,8 +371,14 @@ class _Turns:
         self.trust = TRUST
         empty = ((0, 0), (0, 0 if self.is_small else -gains.U.shape[1] % LANES))
         self.U, self.V = np.pad(gains.U, empty), np.pad(gains.V, empty)
-        self.squares = squares(gains.V)
-        self.largest_square = np.abs(self.squares).max(axis=0, initial=0.0)
+        top, (a, b) = _sizes(gains.U), np.triu_indices(gains.U.shape[1])
+        most_square, most_cov = 2.0 * top[a] * top[b], _sizes(gains.Cu)  # or less
+        of_cols = squares(gains.V)
+        sizes = np.concatenate([_sizes(self.Pu), most_square])
+        self.gain = _Product(sizes, of_cols, self.Pv, self.is_small)
+        sizes = np.concatenate([most_cov, most_square + 2.0 * most_cov])
+        self.variance = _Product(sizes, of_cols, gains.Cv, self.is_small)
+        self.units = np.array([self.gain.unit, self.variance.unit])
 
     def run(self) -> tuple[Indices, Indices]:
         """Buy until the money is used up, or nothing gains anything."""
@@ -378,8 +425,8 @@ class _Turns:
         factors, found = self._factors(rows, some), np.empty(len(rows))
         for part, gain, variance, noise in self._blocks(rows, factors, some):
             cost = price if len(price) == 1 else price[part]
-            spread = factors.units[1] * variance + noise
-            rate = factors.units[0] * gain * is_open[part] / (spread * cost)
+            spread = self.units[1] * variance + noise
+            rate = self.units[0] * gain * is_open[part] / (spread * cost)
             found[part] = rate.max(axis=1)
         return found
 
@@ -443,7 +490,7 @@ class _Turns:
         for part, gain, variance, noise in self._blocks(rows, factors):
             some, halves = rows[part], (factors.own[part], factors.spread[part])
             *found, self.money = buy_rows(
-                some, gain, variance, factors.units, self.bits, self.price(some), noise, span, self.V,
+                some, gain, variance, self.units, self.bits, self.price(some), noise, span, self.V,
                 gains.Cu, self.Pu, halves, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
                 self.known[0], deep, gains.by_sum, self.best,
             )  # fmt: skip
@@ -453,6 +500,8 @@ class _Turns:
                 break
         (rows, cols), told = (np.concatenate(x, axis=1) for x in zip(*bought, strict=True))
         columns_learn(self.U, gains.Cv, self.Pv, rows, cols, *told[:2])
+        self.gain.learn(self.Pv)
+        self.variance.learn(gains.Cv)
         self.bought.append((rows, cols))
         for known, lines in zip(self.known, (rows, cols), strict=True):
             known += np.bincount(lines, minlength=len(known))
@@ -467,11 +516,11 @@ class _Turns:
             from entrywise.linalg import _jit_gain
 
             own, spread = _jit_gain.row_parts(rows, gains.U, gains.Cu, self.Pu)
-        gain_left, gain_right, top = self._single(own, self.Pv)
-        var_left, var_right, unit = self._single(spread, gains.Cv)
-        right = [np.ascontiguousarray(x[:, some]) for x in (gain_right, var_right)]
-        units = np.array([top, unit])
-        return _Factors(own, spread, (gain_left, right[0]), (var_left, right[1]), units)
+        gain, variance = (
+            (product.left(x), np.ascontiguousarray(product.right[:, some]))
+            for product, x in ((self.gain, own), (self.variance, spread))
+        )
+        return _Factors(own, spread, gain, variance)
 
     def _blocks(
         self, rows: Indices, factors: _Factors, some: Indices | slice = EVERY
@@ -490,24 +539,9 @@ class _Turns:
             for (left, right), product in ((factors.gain, gain), (factors.variance, variance)):
                 np.matmul(left[part], right, out=product)
             if gains.logits is not None:
-                spread = factors.units[1] * variance.astype(np.float64)
+                spread = self.units[1] * variance.astype(np.float64)
                 noise = np.asarray(gains._noise(rows[part], spread, some))
             yield part, gain, variance, noise
-
-    def _single(self, left: Array, packed: Array) -> tuple[Array, Array, float]:
-        """Return factors of ``left @ [squares(V), packed].T / unit`` in single precision, with entries up to one, and the unit."""
-        if self.is_small:
-            right = np.hstack([self.squares, packed])
-            size = np.maximum(np.abs(left).max(axis=0, initial=0.0), SMALLEST)
-            unit = max(float(np.abs(size * right).max(initial=0.0)), SMALLEST)
-            scaled = (right * (size / unit)).T.astype(np.float32, order="C")
-            return (left / size).astype(np.float32), scaled, unit
-        from entrywise.linalg._jit_gain import largest_sizes, single, single_turned
-
-        size = np.maximum(largest_sizes(left), SMALLEST)
-        tops = np.concatenate([self.largest_square, largest_sizes(packed)])
-        unit = max(float((size * tops).max(initial=0.0)), SMALLEST)
-        return single(left, 1.0 / size), single_turned(self.squares, packed, size / unit), unit
 
 
 def leverage(X: Array) -> Array:

@@ -23,7 +23,7 @@ from entrywise.queries.checkpoint import Checkpoint
 from entrywise.queries.history import History
 from entrywise.queries.prices import Prices
 from entrywise.queries.situation import Situation
-from entrywise.types import Array, distinct
+from entrywise.types import Array, Indices
 
 R = TypeVar("R")
 
@@ -160,7 +160,7 @@ class Plan:
                 f"a step of {self.name} may ask for {situation.limit} entries, it asks for {len(batch)}"
             )
         allowed = situation.allows(batch.rows, batch.cols)
-        if batch.arm is not None:  # every plate has its controls
+        if batch.arm is not None and not np.all(allowed):  # every plate has its controls
             allowed |= batch.arm == "control"
         if not np.all(allowed):
             raise ParameterError(f"a step of {self.name} asks for lines that were left out")
@@ -254,11 +254,16 @@ def plan(
 
 def _asks_twice(batch: Batch) -> bool:
     """Whether a batch names an entry twice that is not to be repeated."""
-    rows, cols = batch.rows, batch.cols
-    if batch.arm is not None:
-        once = ~np.isin(batch.arm, REPEATS)
-        rows, cols = rows[once], cols[once]
-    return len(distinct(rows * (cols.max(initial=0) + 1) + cols)) < len(rows)
+    cells = batch.rows * (batch.cols.max(initial=0) + 1) + batch.cols
+    twice = _has_equals(cells)
+    if twice and batch.arm is not None:
+        twice = _has_equals(cells[~np.isin(batch.arm, REPEATS)])
+    return twice
+
+
+def _has_equals(cells: Indices) -> bool:
+    ordered = np.sort(cells)
+    return bool(np.any(ordered[1:] == ordered[:-1]))
 
 
 def _begin(made: Plan) -> None:

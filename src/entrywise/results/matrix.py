@@ -14,7 +14,9 @@ from entrywise.results.result import Result
 from entrywise.types import Array, Indices
 
 TOP_BLOCK = 1 << 22  # entries that `top` looks at at once: 32 MB
-FETCHED = 1 << 16  # numbers of a factor that are fetched at once: they stay in the processor's cache
+FETCHED = (
+    1 << 16
+)  # numbers of a factor that are fetched at once: they stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

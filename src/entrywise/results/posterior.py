@@ -239,7 +239,7 @@ def packed(cov: Array) -> Array:
     q = cov.shape[1]
     a, b = np.triu_indices(q)
     # not by an index of arrays, whose answer has the lines of one place side by side
-    return np.take(cov.reshape(len(cov), q * q), q * a + b, axis=1)
+    return np.asarray(np.take(cov.reshape(len(cov), q * q), q * a + b, axis=1))
 
 
 def unpacked(triangles: Array, q: int) -> Array:

@@ -113,6 +113,8 @@ def _drawn(state: Purchase, money: float, seed: int) -> tuple[Indices, Array]:
     chosen = np.concatenate(cells)
     price = state.price_of(chosen)
     chance = _chance(c, price)
+    if price.sum() <= OVERDRAWN * money:
+        return chosen, chance
     order = np.argsort(uniform_of(seed, chosen // n, chosen % n) / chance, kind="stable")
     bill = np.cumsum(price[order])
     paid = np.sort(order[: int(np.searchsorted(bill, OVERDRAWN * money, side="right"))])
