@@ -34,28 +34,16 @@ ONES = (
 
 
 @njit(cache=True, nogil=True)
-def packed_sums(index, other, X, size):
-    """Return the packed sum of x x' over the observations of each line, shape (size, q (q + 1) / 2)."""
-    squares = _squares(X)
-    found = np.zeros((size, squares.shape[1]))
+def line_sums(index, other, table, size):
+    """Return the sum of table[other] over the observations of each line, shape (size, p)."""
+    p = table.shape[1]
+    found, whole = np.zeros((size, p)), p - p % 4
     for t in range(len(index)):
         i, j = index[t], other[t]
-        for s in range(squares.shape[1]):
-            found[i, s] += squares[j, s]
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _squares(X):
-    """Return the packed x x' of every line, shape (len(X), q (q + 1) / 2)."""
-    q = X.shape[1]
-    found = np.empty((len(X), q * (q + 1) // 2))
-    for i in range(len(X)):
-        s = 0
-        for a in range(q):
-            for b in range(a, q):
-                found[i, s] = X[i, a] * X[i, b]
-                s += 1
+        for s in range(0, whole, 4):
+            store(found, i * p + s, load(found, i * p + s) + load(table, j * p + s))
+        for s in range(whole, p):
+            found[i, s] += table[j, s]
     return found
 
 
@@ -294,7 +282,8 @@ def buy_rows(
             g = _where(tops, 0, top)
             j = _where(order, g * part, top)
             stale = rates[j]
-            for s in range(0, p, LINE):  # they are needed when the next one has been found
+            prefetch(V, j * V.shape[1])  # all needed when the next one has been found
+            for s in range(0, p, LINE):
                 prefetch(Pv, j * p + s)
                 prefetch(Cv, j * p + s)
             order[j], looked = 0, looked + 1

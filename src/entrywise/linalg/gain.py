@@ -137,18 +137,23 @@ class Gains:
         """Set the sums over open cells, all cells but the listed ones, each counted once."""
         U, V = self.U, self.V
         m, n = len(U), len(V)
-        if small.is_small(m, n):
-            packed_sums = small.packed_sums
-        else:
-            from entrywise.linalg._jit_gain import packed_sums
         a, b = np.triu_indices(U.shape[1])
+        UU, VV = (np.take(X, a, axis=1) * np.take(X, b, axis=1) for X in (U, V))
         if self.by_sum:
             bought = np.stack([np.bincount(rows, v[cols], m) for v in V.T], axis=1)
             s = V.sum(axis=0) - bought
             self.M = s[:, a] * s[:, b]
         else:
-            self.M = (V.T @ V)[a, b] - packed_sums(rows, cols, V, m)
-        self.N = (U.T @ U)[a, b] - packed_sums(cols, rows, U, n)
+            self.M = (V.T @ V)[a, b] - self._line_sums(rows, cols, VV, m)
+        self.N = (U.T @ U)[a, b] - self._line_sums(cols, rows, UU, n)
+
+    def _line_sums(self, index: Indices, other: Indices, table: Array, size: int) -> Array:
+        """Return the sums of table[other] over the cells of each line, shape (size, p)."""
+        if small.is_small(len(self.U), len(self.V)):
+            return small.line_sums(index, other, table, size)
+        from entrywise.linalg._jit_gain import line_sums
+
+        return np.asarray(line_sums(index, other, table, size))
 
     def _count_by_slope(self, rows: Indices, cols: Indices) -> None:
         """Set the sums over open cells, each weighted by the squared slope from its logit to its answer."""
@@ -232,14 +237,12 @@ class Gains:
 
     def variance_without(self, cells: Indices) -> float:
         """Return the sum of the variances of all entries but those of `cells`, which are in order; not for logits."""
-        from scipy.sparse import csr_array
-
         left, right = self._variance_halves()
         m, n = len(left), right.shape[1]
-        pointer = np.searchsorted(cells, n * np.arange(m + 1))
-        closed = csr_array((np.ones(len(cells)), cells % n, pointer), shape=(m, n))
+        rows = np.repeat(np.arange(m), np.diff(np.searchsorted(cells, n * np.arange(m + 1))))
+        closed = self._line_sums(rows, cells - n * rows, np.ascontiguousarray(right.T), m)
         total = float(left.sum(axis=0) @ right.sum(axis=1))
-        return max(total - float(np.sum(left * (closed @ right.T))), 0.0)
+        return max(total - float(np.sum(left * closed)), 0.0)
 
     def open_variance(self, is_open: IsOpen) -> tuple[float, int]:
         """Return the sum of the variances of the expected answers of all open cells, and their number."""
@@ -419,7 +422,7 @@ class _Turns:
         """Return the largest gain for its price of an open cell of each row in `some` columns, 0 where none is open."""
         if not len(rows):
             return np.zeros(0)
-        is_open = np.unpackbits(self.bits[rows], axis=1, count=len(self.gains.V))[:, some]
+        is_open = self.bits[np.ix_(rows, some >> 3)] >> (7 - (some & 7)).astype(np.uint8) & 1
         price = self.price(rows)
         price = price if price.shape[1] == 1 else price[:, some]
         factors, found = self._factors(rows, some), np.empty(len(rows))

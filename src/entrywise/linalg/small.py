@@ -122,11 +122,10 @@ def residuals(
     )
 
 
-def packed_sums(index: Indices, other: Indices, X: Array, size: int) -> Array:
-    """Return the packed sum of x x' over the observations of each line, shape (size, q (q + 1) / 2)."""
-    a, b = np.triu_indices(X.shape[1])
-    found = np.zeros((size, len(a)))
-    np.add.at(found, index, X[other][:, a] * X[other][:, b])
+def line_sums(index: Indices, other: Indices, table: Array, size: int) -> Array:
+    """Return the sum of table[other] over the observations of each line, shape (size, p)."""
+    found = np.zeros((size, table.shape[1]))
+    np.add.at(found, index, table[other])
     return found
 
 

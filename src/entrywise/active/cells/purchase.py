@@ -149,9 +149,10 @@ class Purchase:
     def with_taken(self, cells: Indices) -> Purchase:
         """Return the purchase in which these cells are taken, too."""
         new = distinct(cells)
-        new = new[~among(self.taken, new)[0]]
-        taken = np.insert(self.taken, np.searchsorted(self.taken, new), new)
-        return replace(self, taken=taken)
+        is_taken, place = among(self.taken, new)
+        behind = len(self.taken) and new > self.taken[-1]
+        new, place = new[~is_taken], (place + behind)[~is_taken]
+        return replace(self, taken=np.insert(self.taken, place, new))
 
     def price(self, rows: Indices) -> Array:
         """Return the prices of whole rows, shape (len(rows), n)."""
