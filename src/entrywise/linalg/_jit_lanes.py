@@ -12,6 +12,7 @@ import operator
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload, register_model
 
 PLACE = ir.IntType(32)
@@ -34,6 +35,13 @@ class _Model(models.PrimitiveModel):
     def __init__(self, manager, lanes):
         number = manager.lookup(lanes.dtype).get_value_type()
         super().__init__(manager, lanes, ir.VectorType(number, lanes.count))
+
+
+def _lanes_of(array):
+    """Return the lanes that an array is read and written in."""
+    if array.layout != "C" or array.dtype not in OF:
+        raise TypingError(f"lanes want an array in order (C) of {list(OF)}, got {array}")
+    return OF[array.dtype]
 
 
 def _at(context, builder, signature, args, lanes):
@@ -60,7 +68,7 @@ def _all(builder, number, vector):
 @intrinsic
 def load(typing, array, at):
     """Return the numbers from place `at` on of an array in order (C), counted through all of its rows."""
-    lanes = OF[array.dtype] if array.layout == "C" else None
+    lanes = _lanes_of(array)
 
     def code(context, builder, signature, args):
         size = lanes.dtype.bitwidth // 8
@@ -72,7 +80,7 @@ def load(typing, array, at):
 @intrinsic
 def store(typing, array, at, x):
     """Write lanes to an array in order (C), from place `at` on."""
-    lanes = OF[array.dtype] if array.layout == "C" else None
+    lanes = _lanes_of(array)
 
     def code(context, builder, signature, args):
         size = lanes.dtype.bitwidth // 8
