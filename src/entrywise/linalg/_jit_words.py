@@ -16,15 +16,22 @@ def below(words, chance, n):
     """
     r, wide, tall = len(words), int(chance.shape[1] > 1), int(chance.shape[0] > 1)
     found, count = np.empty(r * n, np.int64), 0
-    numbers = np.empty(n)
+    numbers = np.empty(n, np.int64)  # times 2^53
     for i in range(r):
         for j in range(n):
             z = (words[i] ^ np.uint64(j)) + np.uint64(0x9E3779B97F4A7C15)
             z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            numbers[j] = np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+            numbers[j] = np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11))
+        if wide:
+            for j in range(n):
+                if numbers[j] < chance[i * tall, j] * 2.0**53:
+                    found[count] = i * n + j
+                    count += 1
+            continue
+        limit = np.int64(np.ceil(chance[i * tall, 0] * 2.0**53))  # whole numbers compare faster
         for j in range(n):
-            if numbers[j] < chance[i * tall, j * wide]:
+            if numbers[j] < limit:
                 found[count] = i * n + j
                 count += 1
     return found[:count].copy()

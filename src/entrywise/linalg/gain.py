@@ -57,7 +57,7 @@ FEW = 32  # cells known of a column, up to which a turn takes one more; of other
 SHARE = 1 / 16  # of what is left of the money, that a level is to cost
 STEPS = 16  # of slack, down which a level goes at most to find so much
 REST = 1 / 8  # of the money, that is spent without turns: those rows buy first that promise most
-DEEPER = 0.95  # by which levels of the rest lie lower: a row that was scored anew buys more than a cell or two
+DEEPER = 0.95  # by which levels of the rest lie lower where there are more rows: one scored anew buys more than a cell
 LAST = 1 / 64  # of the money, for which no level is looked for
 BISECTIONS = 4  # up again, where it would cost more than there is
 TRUST = 0.2  # of the cells that rows seem to want, what the first level is expected to buy; later ones by what they did
@@ -449,7 +449,7 @@ class _Turns:
                 break
             level = 0.5 * (level + min(top, level / (1.0 - self.slack)))
         is_rest = LAST * self.budget < self.money <= REST * self.budget
-        return DEEPER * level if is_rest and self.slack > 0.0 else level
+        return DEEPER * level if is_rest and len(every) > SAMPLE and self.slack > 0.0 else level
 
     def _paid(self, level: float, demand: tuple[Array, Array], times: float) -> float:
         """Return the level down to which so many times a turn's demand, rates and prices, can be paid."""
