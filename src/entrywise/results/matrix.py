@@ -107,8 +107,10 @@ def fetch(table: Array, most: int) -> Callable[[Indices], Array]:
 
 def products_at(left: Array, right: Array, i: Indices, j: Indices) -> Array:
     """Return the products of rows i of `left` with rows j of `right`, of the shape of both; some are fetched at a time."""
+    step = max(1, FETCHED // max(left.shape[1], 1))
+    if i.size <= step:
+        return np.asarray(np.einsum("...k,...k->...", left[i], right[j]))
     flat_i, flat_j, found = i.ravel(), j.ravel(), np.empty(i.size)
-    step = min(max(1, FETCHED // max(left.shape[1], 1)), max(i.size, 1))
     of_row, of_col = fetch(left, step), fetch(right, step)
     for start in range(0, i.size, step):
         part = slice(start, start + step)
