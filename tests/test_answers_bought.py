@@ -19,6 +19,7 @@ from entrywise.active.cells.left_out import FOLDS, folds_within_rows, left_out_r
 from entrywise.apply.leaderboard import Bought, rehearse, scores
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.linalg.gain import Gains
+from entrywise.linalg.greedy import pick
 from entrywise.oracles import MatrixOracle
 from entrywise.passive import low_rank
 from entrywise.results.kept_features import extend_features, in_words, keep_features, open_features
@@ -93,7 +94,7 @@ def test_cells_are_picked_as_a_slow_greedy_rule_does(fitted, by_sum):
     fit, seen, known = fitted
     price = np.random.default_rng(1).uniform(0.5, 2.0, known.shape)
     gains = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
-    rows, cols = gains.pick(lambda r: ~known[r], lambda r: price[r], 8.0, 100, slack=0.0)
+    rows, cols = pick(gains, lambda r: ~known[r], lambda r: price[r], 8.0, 100, slack=0.0)
     slow, open_, money = Dense(fit), ~known, 8.0
     w, first = slow.slopes(), (~known).copy()  # noise stays what it was before the batch
     for a, b in zip(rows, cols, strict=True):

@@ -14,6 +14,7 @@ from entrywise.apply.leaderboard import Bought, scores
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
 from entrywise.linalg.gain import Gains, leverage
+from entrywise.linalg.greedy import pick
 from entrywise.oracles import FunctionOracle, MatrixOracle
 from entrywise.passive import low_rank
 
@@ -81,7 +82,7 @@ def test_fast_picks_equal_a_slow_greedy(fitted, by_sum, priced, slack):
     )
     fast = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
     slow = Dense(fit)
-    i, j = fast.pick(lambda rows: ~known[rows], lambda rows: price[rows], 8.0, 100, slack=slack)
+    i, j = pick(fast, lambda rows: ~known[rows], lambda rows: price[rows], 8.0, 100, slack=slack)
     open_, money = ~known, 8.0
     fixed_sums = open_.copy()
     for a, b in zip(i, j, strict=True):
@@ -121,7 +122,7 @@ def test_rows_are_found_whose_open_cells_lie_anywhere(columns):
         is_open[i, j] = True
     is_open &= ~known
     gains = Gains.of(fit, *np.nonzero(known))
-    i, j = gains.pick(lambda rows: is_open[rows], lambda rows: np.ones((1, 1)), 1000.0, 1000)
+    i, j = pick(gains, lambda rows: is_open[rows], lambda rows: np.ones((1, 1)), 1000.0, 1000)
     assert is_open[i, j].all()
     assert len(i) == is_open.sum()
 

@@ -20,7 +20,8 @@ from entrywise.linalg import (
     small_crowd,
     small_products,
 )
-from entrywise.linalg.gain import LANES, _sandwich, row_parts
+from entrywise.linalg.gain import row_parts, sandwich
+from entrywise.linalg.greedy import LANES
 from entrywise.linalg.laplacian import Laplacian
 
 
@@ -86,7 +87,7 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
     answers = []
     for ways in (small, _jit_gain):
         Cu, Cv, M, N = (x.copy() for x in state)
-        Pu, Pv = _sandwich(Cu, M), _sandwich(Cv, N)
+        Pu, Pv = sandwich(Cu, M), sandwich(Cv, N)
         free, best, bits = quota.copy(), np.zeros(m), np.packbits(is_open, axis=1)
         parts = (row_parts if ways is small else _jit_gain.row_parts)(np.arange(m), U, Cu, Pu)
         wide = ((0, 0), (0, 0 if ways is small else -q % LANES))

@@ -18,6 +18,7 @@ from entrywise.complete import complete
 from entrywise.exceptions import DataError
 from entrywise.layouts import Labels, Layout, plain_name
 from entrywise.linalg.gain import Gains
+from entrywise.linalg.greedy import pick
 from entrywise.observations import Observations
 from entrywise.passive.connecting_entries import connecting_entries
 from entrywise.passive.low_rank import low_rank
@@ -282,7 +283,7 @@ def _purchase(seen: Observations) -> list[str]:
     count = min(max(1, round(NEXT_SHARE * len(seen))), int((~known).sum()))
     gains = Gains.of(low_rank(seen), seen.rows, seen.cols)
     before = _error(gains)
-    rows, _ = gains.pick(lambda i: ~known[i], lambda i: np.ones((len(i), 1)), float(count), count)
+    rows, _ = pick(gains, lambda i: ~known[i], lambda i: np.ones((len(i), 1)), float(count), count)
     return [
         f"if entries can be bought: the {len(rows)} most informative ones would lower what the factors leave open "
         f"from {before:.3g} to about {_error(gains):.3g} (root mean square of all cells, noise aside)"

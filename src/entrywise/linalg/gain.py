@@ -21,15 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from entrywise.exceptions import ParameterError
 from entrywise.linalg import small
-from entrywise.linalg.variational import one_blas_thread
 from entrywise.results import LowRank
 from entrywise.results.levels import logistic_slope
 from entrywise.results.posterior import (
@@ -47,27 +44,8 @@ CACHED = 1 << 18  # in single precision: they stay in the processor's cache
 NOISELESS = 1e-12  # answers count as at least this noisy, relative to the rows' variances: gains stay finite
 SMALLEST = 1e-300
 EVERY = slice(None)
-SLACK = 0.5  # a level is at least half of the one before
-PLACES = 16  # of rows, by chance: the first ones show what a level costs, the others follow in three turns
-ENDS = np.array([1, 6, 11, 16])
-STRIDE = 7  # from level to level: nobody is always the first
-SAMPLE = 512  # rows of the turns that spend the rest of the money
-LOOKED = 128  # columns that tell what a row promises before anybody has looked at all of it
-FEW = 32  # cells known of a column, up to which a turn takes one more; of others half of what they have beyond
-SHARE = 1 / 16  # of what is left of the money, that a level is to cost
-STEPS = 16  # of slack, down which a level goes at most to find so much
-REST = 1 / 8  # of the money, that is spent without turns: those rows buy first that promise most
-DEEPER = 0.95  # by which levels of the rest lie lower where there are more rows: one scored anew buys more than a cell
-LAST = 1 / 64  # of the money, for which no level is looked for
-BISECTIONS = 4  # up again, where it would cost more than there is
-TRUST = 0.2  # of the cells that rows seem to want, what the first level is expected to buy; later ones by what they did
-LEAST = 14  # cells of a row that are looked at
-DEPTH = 6  # and beside these, so many times what the row is expected to buy
-LANES = 4  # numbers that compiled ways take at once: they want rows of so many
-REFUSING = 8  # of the columns, one in so many may refuse cells, and levels still go down
 
 IsOpen = Callable[[Indices], NDArray[np.bool_]]
-LinePrice = Callable[[Indices], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +69,9 @@ class Logits:
 
 @dataclass
 class Gains:
-    """Everything that scoring needs; :meth:`pick` changes the covariances in place, and leaves M and N as they were.
+    """Everything that scoring needs.
+
+    :func:`~entrywise.linalg.greedy.pick` changes the covariances in place, and leaves M and N as they were.
 
     Symmetric q x q matrices, one a line, are packed as upper triangles: (m, p) and (n, p) with p = q (q + 1) / 2.
     """
@@ -163,7 +143,7 @@ class Gains:
         order = np.argsort(rows, kind="stable")
         rows, cols = rows[order], cols[order]
         left, right = self._variance_halves()
-        for part in self._row_blocks():
+        for part in self.row_blocks():
             slope = self._slopes(part, left[part] @ right)
             low, high = np.searchsorted(rows, (part[0], part[-1] + 1))
             slope[rows[low:high] - part[0], cols[low:high]] = 0.0
@@ -183,7 +163,7 @@ class Gains:
         mean += logits.col[some]
         return np.asarray(logits.span * logistic_slope(mean, variance))
 
-    def _noise(
+    def answer_noise(
         self, rows: Indices, variance: Array, some: Indices | slice = EVERY
     ) -> float | Array:
         """Return the variance of an answer about what the factors give, in `some` columns of rows."""
@@ -220,18 +200,18 @@ class Gains:
 
     def _features(self) -> tuple[Array, Array, Array, Array]:
         """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
-        P = _sandwich(self.Cu, self.M)
+        P = sandwich(self.Cu, self.M)
         own, spread = row_parts(np.arange(len(self.U)), self.U, self.Cu, P)
-        across = np.hstack([squares(self.V), _sandwich(self.Cv, self.N)]).T
+        across = np.hstack([squares(self.V), sandwich(self.Cv, self.N)]).T
         right = np.ascontiguousarray(col_features(self.V, self.Cv).T)
         return own, np.ascontiguousarray(across), spread, right
 
     def blocks(self) -> Iterator[tuple[Indices, Array, Array]]:
         """Yield (rows, gains, variances of the expected answers) for blocks of rows; both of shape (len(rows), n)."""
         gain_left, gain_right, var_left, var_right = self._features()
-        for rows in self._row_blocks():
+        for rows in self.row_blocks():
             variance = var_left[rows] @ var_right
-            gain = (gain_left[rows] @ gain_right) / (self._noise(rows, variance) + variance)
+            gain = (gain_left[rows] @ gain_right) / (self.answer_noise(rows, variance) + variance)
             if self.logits is not None:
                 variance *= self._slopes(rows, variance) ** 2
             yield rows, gain, variance
@@ -249,7 +229,7 @@ class Gains:
         """Return the sum of the variances of the expected answers of all open cells, and their number."""
         left, right = self._variance_halves()
         total, count = 0.0, 0
-        for rows in self._row_blocks(CACHED):
+        for rows in self.row_blocks(CACHED):
             free = is_open(rows)
             count += int(np.count_nonzero(free))
             if self.logits is None:
@@ -265,288 +245,15 @@ class Gains:
         if self.logits is None:
             return self.s2
         left, right = self._variance_halves()
-        return self._noise(np.arange(len(self.U)), left @ right)
+        return self.answer_noise(np.arange(len(self.U)), left @ right)
 
-    def _row_blocks(self, cells: int = BLOCK) -> list[Indices]:
+    def row_blocks(self, cells: int = BLOCK) -> list[Indices]:
+        """Return the rows in blocks of about so many cells."""
         step = max(1, cells // len(self.V))
         return [
             np.arange(start, min(start + step, len(self.U)))
             for start in range(0, len(self.U), step)
         ]
-
-    def pick(
-        self, is_open: IsOpen, price: LinePrice, money: float, most: int, slack: float = SLACK
-    ) -> tuple[Indices, Indices]:
-        """Return the cells to buy with `money`, at most `most`, covariances updated in between.
-
-        Levels of gain per price go down. At a level rows buy in turns: those that reach it are scored anew, all of
-        their cells, and buy from the best on down to the level. A level is at least 1 - `slack` of the one before,
-        more where less than that would cost the money that is left; columns learn after a turn, and one gives it half
-        as many cells as are known of it. 0 is the plain greedy rule.
-        """
-        if most < 1:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        with one_blas_thread():
-            return _Turns(self, is_open, price, money, most, slack).run()
-
-
-class _Product:
-    """Features of rows times features of columns, (2p, n) with squares first, in single precision and in a `unit`.
-
-    Scales are powers of two, so that they change no digit, and are set once: what a line has yet to learn only falls.
-    """
-
-    def __init__(self, sizes: Array, squares: Array, packed: Array, is_small: bool) -> None:
-        """Scale features of rows up to `sizes`, (2p,)."""
-        tops = np.concatenate([_sizes(squares), _sizes(packed)])
-        self.of_row = 1.0 / _powers(sizes)
-        self.unit = float(_powers(float(np.max(tops / self.of_row, initial=0.0))))
-        self.of_col = 1.0 / (self.of_row * self.unit)
-        self.is_small, p = is_small, squares.shape[1]
-        self.right = np.empty((2 * p, len(squares)), np.float32)
-        self.right[:p] = (squares * self.of_col[:p]).T
-        self.learn(packed)
-
-    def learn(self, packed: Array) -> None:
-        """Take the columns' packed matrices anew."""
-        p = packed.shape[1]
-        if self.is_small:
-            self.right[p:] = (packed * self.of_col[p:]).T
-            return
-        from entrywise.linalg._jit_gain import turned
-
-        turned(packed, self.of_col[p:], self.right[p:])
-
-    def left(self, features: Array) -> NDArray[np.float32]:
-        """Return features of some rows, (r, 2p), scaled: ``left @ right * unit`` is the product."""
-        return (features * self.of_row).astype(np.float32)
-
-
-def _sizes(X: Array) -> Array:
-    """Return the largest size of a number in each column of X."""
-    return np.asarray(np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0)))
-
-
-def _powers(sizes: Array | float) -> Array:
-    """Return the powers of two next above."""
-    return np.asarray(2.0 ** np.ceil(np.log2(np.maximum(sizes, SMALLEST))))
-
-
-class _Factors(NamedTuple):
-    """What the cells of some rows are scored by: their halves in double precision, and factors in single precision."""
-
-    own: Array  # (r, 2p), of the gains
-    spread: Array  # (r, 2p), of the variances
-    # (r, 2p) and (2p, n): their products are the gains times (noise + variance), and the variances, in their units
-    gain: tuple[NDArray[np.float32], NDArray[np.float32]]
-    variance: tuple[NDArray[np.float32], NDArray[np.float32]]
-
-
-class _Turns:
-    """A purchase under way: what is left of its money, and of every row what it may gain for its price at most."""
-
-    def __init__(
-        self,
-        gains: Gains,
-        is_open: IsOpen,
-        price: LinePrice,
-        money: float,
-        most: int,
-        slack: float,
-    ) -> None:
-        m, n = len(gains.U), len(gains.V)
-        self.gains, self.price = gains, price
-        self.money, self.most, self.slack, self.budget = money, most, slack, money
-        self.best = np.empty(m)
-        self.is_small = small.is_small(m, n)
-        self.mean_price, self.cheapest = np.empty(m), np.empty(m)
-        self.bits = np.empty((m, -(-n // 8)), np.uint8)  # one a cell: whether it is open
-        for rows in gains._row_blocks(CACHED):
-            cost = price(rows)
-            self.mean_price[rows], self.cheapest[rows] = cost.mean(axis=1), cost.min(axis=1)
-            self.bits[rows] = np.packbits(is_open(rows), axis=1)
-        self.known = [np.maximum(x, 1) for x in gains.known]
-        self.Pu, self.Pv = _sandwich(gains.Cu, gains.M), _sandwich(gains.Cv, gains.N)
-        self.quota = np.zeros(n, np.int64)
-        nothing = np.zeros(0, np.int64)
-        self.bought = [(nothing, nothing)]  # of each turn, rows in order
-        # to score blocks in: new memory is dear
-        self.room = np.empty(2 * max(n, CACHED), np.float32)
-        self.trust = TRUST
-        empty = ((0, 0), (0, 0 if self.is_small else -gains.U.shape[1] % LANES))
-        self.U, self.V = np.pad(gains.U, empty), np.pad(gains.V, empty)
-        top, (a, b) = _sizes(gains.U), np.triu_indices(gains.U.shape[1])
-        most_square, most_cov = 2.0 * top[a] * top[b], _sizes(gains.Cu)  # or less
-        of_cols = squares(gains.V)
-        sizes = np.concatenate([_sizes(self.Pu), most_square])
-        self.gain = _Product(sizes, of_cols, self.Pv, self.is_small)
-        sizes = np.concatenate([most_cov, most_square + 2.0 * most_cov])
-        self.variance = _Product(sizes, of_cols, gains.Cv, self.is_small)
-        self.units = np.array([self.gain.unit, self.variance.unit])
-
-    def run(self) -> tuple[Indices, Indices]:
-        """Buy until the money is used up, or nothing gains anything."""
-        m = len(self.best)
-        self._promise()
-        ceiling, place = np.inf, np.random.default_rng(m).integers(PLACES, size=m)
-        for number in count():
-            self.best[self.cheapest > self.money] = 0.0
-            top = min(float(self.best.max()), ceiling)
-            if self.most == 0 or not top > 0.0:
-                break
-            level = self._next_level(top)
-            if self.money > REST * self.budget:
-                turn = np.searchsorted(ENDS, (place + STRIDE * number) % PLACES, side="right")
-            else:
-                turn = np.argsort(np.argsort(-self.best, kind="stable")) // SAMPLE
-            for k in range(min(len(ENDS), int(turn.max()) + 1)):
-                rows = np.flatnonzero(turn == k)
-                demand = self._buy(rows, level)
-                level = self._paid(level, demand, np.count_nonzero(turn > k) / max(len(rows), 1))
-            # where many columns refuse, what they hold back comes first: a level may lie higher again
-            refused = np.count_nonzero(self.quota < 0)
-            ceiling = level if REFUSING * refused <= len(self.quota) else np.inf
-        cells = [np.concatenate(x) for x in zip(*self.bought, strict=True)]
-        return cells[0], cells[1]
-
-    def _promise(self) -> None:
-        """Set what rows may gain for their price, as some of the columns tell it; all of them for the plain greedy rule."""
-        n = len(self.gains.V)
-        every, step = np.arange(n), max(1, n // LOOKED) if self.slack > 0.0 else 1
-        for rows in self.gains._row_blocks(BLOCK):
-            self.best[rows] = self._promises(rows, every[::step])
-        unseen = (self.best <= 0.0) & self.bits.any(axis=1)  # their open cells lie elsewhere
-        for rows in np.array_split(np.flatnonzero(unseen), -(-unseen.sum() * n // BLOCK) or 1):
-            self.best[rows] = self._promises(rows, every)
-
-    def _promises(self, rows: Indices, some: Indices) -> Array:
-        """Return the largest gain for its price of an open cell of each row in `some` columns, 0 where none is open."""
-        if not len(rows):
-            return np.zeros(0)
-        is_open = self.bits[np.ix_(rows, some >> 3)] >> (7 - (some & 7)).astype(np.uint8) & 1
-        price = self.price(rows)
-        price = price if price.shape[1] == 1 else price[:, some]
-        factors, found = self._factors(rows, some), np.empty(len(rows))
-        for part, gain, variance, noise in self._blocks(rows, factors, some):
-            cost = price if len(price) == 1 else price[part]
-            spread = self.units[1] * variance + noise
-            rate = self.units[0] * gain * is_open[part] / (spread * cost)
-            found[part] = rate.max(axis=1)
-        return found
-
-    def _next_level(self, top: float) -> float:
-        """Return a level below the top that is expected to cost a share of the money, and no more than there is."""
-        level, every = top, np.arange(len(self.best))
-        # rows that promise far more than others are few: they need no level of their own
-        for _ in range(STEPS):
-            level *= 1.0 - self.slack
-            bill, cells = self._expected(level, every, least=1.0)
-            if bill > SHARE * self.money or cells > SHARE * self.most:
-                break
-        for _ in range(BISECTIONS if self.money > LAST * self.budget else 1):
-            bill, cells = self._expected(level, every)
-            if bill <= self.money and cells <= self.most:
-                break
-            level = 0.5 * (level + min(top, level / (1.0 - self.slack)))
-        is_rest = LAST * self.budget < self.money <= REST * self.budget
-        return DEEPER * level if is_rest and len(every) > SAMPLE and self.slack > 0.0 else level
-
-    def _paid(self, level: float, demand: tuple[Array, Array], times: float) -> float:
-        """Return the level down to which so many times a turn's demand, rates and prices, can be paid."""
-        if times * demand[1].sum() <= self.money and times * len(demand[0]) <= self.most:
-            return level
-        order = np.argsort(-demand[0])
-        rate, bill = demand[0][order], times * np.cumsum(demand[1][order])
-        over = rate[(bill > self.money) | (times * np.arange(len(rate)) > self.most)]
-        return max(level, float(over[0])) if len(over) else level
-
-    def _expected(self, level: float, rows: Indices, least: float = 0.0) -> tuple[float, float]:
-        """Return what rows are expected to cost down to a level, and the cells.
-
-        Row i, which knows t_i cells and promises r_i, buys about t_i (r_i / level - 1) cells down to a level.
-        """
-        near = rows[self.best[rows] > level]
-        more = self.trust * self.known[0][near] * (self.best[near] / level - 1.0)
-        more = np.maximum(more, least)
-        return float(more @ self.mean_price[near]), float(more.sum())
-
-    def _buy(self, rows: Indices, level: float) -> tuple[Array, Array]:
-        """Let those of the rows that reach a level buy down to it; return the rates and prices of what they bought."""
-        expected, before = self._expected(level, rows)[0], self.money
-        demand = self._turn(rows[self.best[rows] >= level], level)
-        if self.money < before and expected > 0.0:  # how much to expect of a promise
-            self.trust *= (before - self.money) / expected
-            self.trust = min(1.0, max(self.trust, TRUST / 4))
-        return demand
-
-    def _turn(self, rows: Indices, level: float) -> tuple[Array, Array]:
-        """Let rows buy down to a level; columns learn afterwards. Return the rates and prices of what was bought."""
-        if not len(rows):
-            return np.zeros(0), np.zeros(0)
-        gains, factors = self.gains, self._factors(rows)
-        if self.is_small:
-            buy_rows, columns_learn = small.buy_rows, small.columns_learn
-        else:
-            from entrywise.linalg._jit_gain import buy_rows, columns_learn
-        self.quota = 1 + np.maximum(self.known[1] - FEW, 0) // 2
-        span = 0.0 if gains.logits is None else gains.logits.span
-        deep = (LEAST, DEPTH * self.trust) if self.slack > 0.0 else (len(self.quota), 0.0)
-        bought = []
-        for part, gain, variance, noise in self._blocks(rows, factors):
-            some, halves = rows[part], (factors.own[part], factors.spread[part])
-            *found, self.money = buy_rows(
-                some, gain, variance, self.units, self.bits, self.price(some), noise, span, self.V,
-                gains.Cu, self.Pu, halves, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
-                self.known[0], deep, gains.by_sum, self.best,
-            )  # fmt: skip
-            bought.append(found)
-            self.most -= found[0].shape[1]
-            if self.most == 0:
-                break
-        (rows, cols), told = (np.concatenate(x, axis=1) for x in zip(*bought, strict=True))
-        columns_learn(self.U, gains.Cv, self.Pv, rows, cols, *told[:2])
-        self.gain.learn(self.Pv)
-        self.variance.learn(gains.Cv)
-        self.bought.append((rows, cols))
-        for known, lines in zip(self.known, (rows, cols), strict=True):
-            known += np.bincount(lines, minlength=len(known))
-        return told[2], told[3]
-
-    def _factors(self, rows: Indices, some: Indices | slice = EVERY) -> _Factors:
-        """Return what the cells of rows in `some` columns are scored by."""
-        gains = self.gains
-        if self.is_small:
-            own, spread = row_parts(rows, gains.U, gains.Cu, self.Pu)
-        else:
-            from entrywise.linalg import _jit_gain
-
-            own, spread = _jit_gain.row_parts(rows, gains.U, gains.Cu, self.Pu)
-        gain, variance = (
-            (product.left(x), np.ascontiguousarray(product.right[:, some]))
-            for product, x in ((self.gain, own), (self.variance, spread))
-        )
-        return _Factors(own, spread, gain, variance)
-
-    def _blocks(
-        self, rows: Indices, factors: _Factors, some: Indices | slice = EVERY
-    ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float32], Array]]:
-        """Yield parts of the rows with their gains times (noise + variance), variances, and noises in `some` columns.
-
-        Gains and variances are in single precision, in the units of the factors; the arrays are used again.
-        """
-        gains, n = self.gains, factors.gain[1].shape[1]
-        step = max(1, CACHED // n)
-        both = self.room[: 2 * step * n].reshape(2, step, n)
-        noise = np.full((1, 1), gains.s2)
-        for start in range(0, len(rows), step):
-            part = slice(start, min(start + step, len(rows)))
-            gain, variance = both[:, : part.stop - start]
-            for (left, right), product in ((factors.gain, gain), (factors.variance, variance)):
-                np.matmul(left[part], right, out=product)
-            if gains.logits is not None:
-                spread = self.units[1] * variance.astype(np.float64)
-                noise = np.asarray(gains._noise(rows[part], spread, some))
-            yield part, gain, variance, noise
 
 
 def leverage(X: Array) -> Array:
@@ -555,7 +262,7 @@ def leverage(X: Array) -> Array:
     return np.asarray(np.einsum("ia,ab,ib->i", X, np.linalg.pinv(G, hermitian=True), X))
 
 
-def _sandwich(C: Array, M: Array) -> Array:
+def sandwich(C: Array, M: Array) -> Array:
     """Return C M C of packed matrices, packed."""
     q = round(np.sqrt(2 * C.shape[1] + 0.25) - 0.5)
     full = unpacked(C, q)

@@ -12,6 +12,7 @@ from entrywise.active.cells.purchase import Purchase
 from entrywise.active.cells.reserve import RESERVED
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
+from entrywise.linalg.greedy import pick
 from entrywise.results import Calibration, Certificate, LowRank, Posterior
 from entrywise.results.calibration import normal_width
 from entrywise.results.levels import logistic_mean, logistic_slope, set_scores
@@ -234,7 +235,7 @@ def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float,
     """Return the expected RMSE of cells not bought now, after spending `money` by gain, and the cells that buys."""
     gains, noise = gains_of(state, fit), _own_variance(fit)
     now = _expected_error(state, gains, noise)
-    i, j = gains.pick(state.is_open, state.line_price, money, state.affordable(money))
+    i, j = pick(gains, state.is_open, state.line_price, money, state.affordable(money))
     then = _expected_error(state.with_taken(i * state.shape[1] + j), gains, noise)
     return now, then, len(i)
 

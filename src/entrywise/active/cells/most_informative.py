@@ -41,6 +41,7 @@ from entrywise.active.cells.rules import RULES, pick_by_rule
 from entrywise.active.cells.top_two import best_row_step
 from entrywise.exceptions import ParameterError
 from entrywise.linalg.gain import Gains
+from entrywise.linalg.greedy import pick
 from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
 from entrywise.types import Array, Indices, Seed, generator
@@ -300,7 +301,7 @@ def _batch(
         state = state.with_taken(some)
     rest = min(state.affordable(money), most - len(some))
     if rule == "gain":
-        i, j = gains.pick(state.is_open, state.line_price, money, rest)
+        i, j = pick(gains, state.is_open, state.line_price, money, rest)
         best, odds, name = i * state.shape[1] + j, np.ones(len(i)), "greedy"
     else:
         (best, odds), name = pick_by_rule(rule, state, fit, money, rest), rule
