@@ -423,3 +423,11 @@ def test_large_results_are_mapped_and_read_where_they_are_looked_at(tmp_path, mo
     large.save(tmp_path / "large.npz")  # over the file that it is mapped from
     np.testing.assert_array_equal(large.left, small.left)
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["large.npz", "small.npz"]
+
+
+def test_factors_of_whole_numbers_give_entries_few_or_many():
+    i, j = np.arange(300)[:, None], np.arange(400)[None, :]
+    found = ew.LowRank(np.arange(300)[:, None], np.arange(400)[:, None], offset=0.5)
+    np.testing.assert_array_equal(found.entries(i, j), i * j + 0.5)  # fetched in parts
+    assert found.entry(2, 3) == 6.5
+    assert found.entries([2, 3], 4).tolist() == [8.5, 12.5]

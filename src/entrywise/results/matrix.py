@@ -14,9 +14,7 @@ from entrywise.results.result import Result
 from entrywise.types import Array, Indices
 
 TOP_BLOCK = 1 << 22  # entries that `top` looks at at once: 32 MB
-FETCHED = (
-    1 << 16
-)  # numbers of a factor that are fetched at once: they stay in the processor's cache
+FETCHED = 1 << 16  # numbers of a factor fetched at once: they stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -109,7 +107,7 @@ def products_at(left: Array, right: Array, i: Indices, j: Indices) -> Array:
     """Return the products of rows i of `left` with rows j of `right`, of the shape of both; some are fetched at a time."""
     step = max(1, FETCHED // max(left.shape[1], 1))
     if i.size <= step:
-        return np.asarray(np.einsum("...k,...k->...", left[i], right[j]))
+        return np.asarray(np.einsum("...k,...k->...", left[i], right[j]), np.float64)
     flat_i, flat_j, found = i.ravel(), j.ravel(), np.empty(i.size)
     of_row, of_col = fetch(left, step), fetch(right, step)
     for start in range(0, i.size, step):

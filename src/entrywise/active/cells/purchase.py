@@ -149,7 +149,7 @@ class Purchase:
     def with_taken(self, cells: Indices) -> Purchase:
         """Return the purchase in which these cells are taken, too."""
         new = distinct(cells)
-        is_taken, place = among(self.taken, new)
+        is_taken, place = among(self.taken, new)  # the last place also where a cell lies behind it
         behind = len(self.taken) and new > self.taken[-1]
         new, place = new[~is_taken], (place + behind)[~is_taken]
         return replace(self, taken=np.insert(self.taken, place, new))
