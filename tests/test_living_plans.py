@@ -23,12 +23,55 @@ from entrywise.passive import low_rank
 from entrywise.queries import Batch, History, Situation
 from entrywise.run import Run
 from entrywise.study import Study
-from entrywise.study.schema import pending
+from entrywise.study.schema import pending as pending_table
+from entrywise.types import distinct, has_equals
 
 
 def purchase(shape, budget, seed=0, **known):
     situation = Situation(left=budget, **known)
     return see_purchase(shape, None, budget, None, np.random.default_rng(seed), situation)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**9), count=st.integers(0, 40))
+def test_a_step_sees_each_cell_as_what_it_was_asked_for(seed, count):
+    rng = np.random.default_rng(seed)
+    arms = ["reserve", "control", "start", "greedy", "rest", "", "s", "contrôle"]
+    cells = rng.permutation(9 * 7)[:count]
+    i, j = np.divmod(cells, 7)
+    arm = rng.choice(arms, count)
+    value = np.where(rng.random(count) < 0.2, np.nan, rng.random(count))
+    known = rng.random(count) < 0.2
+    price = np.where(rng.random(count) < 0.2, np.nan, rng.random(count))
+    told = rng.random(count) < 0.7
+    facts = History(
+        *(x[told] for x in (i, j, value)), arm=arm[told], known=known[told], price=price[told]
+    )
+    pending = History(
+        *(x[~told] for x in (i, j, np.full(count, np.nan))), arm=arm[~told], price=price[~told]
+    )
+    state = purchase((9, 7), 100.0, facts=facts, pending=pending)
+    lines = list(zip(cells.tolist(), arm.tolist(), np.isnan(value), known, told, strict=True))
+    reserved = {c for c, a, _, k, t in lines if a == "reserve" and not (k and t)}
+    controls = {c for c, a, *_ in lines if a == "control"}
+    failed = {c for c, _, f, _, t in lines if f and t}
+    answered = {c for c, *_, t in lines if t}
+    everything = set(cells.tolist())
+    assert state.reserved.tolist() == sorted(reserved)
+    assert state.hidden.tolist() == sorted((reserved & answered) - failed)
+    assert sorted(state.out.tolist()) == sorted(everything - answered - reserved - controls)
+    assert state.taken.tolist() == sorted(everything - controls - reserved | (reserved & failed))
+    fitted = answered - reserved - controls - failed
+    assert sorted((state.rows * 7 + state.cols).tolist()) == sorted(fitted)
+    assert np.isclose(state.started, np.nansum(price[arm == "start"]))
+
+
+@given(st.lists(st.integers(-3, 5) | st.integers(2**32 - 2, 2**32 + 2), max_size=12))
+def test_numbers_in_order_are_distinct(numbers):
+    index = np.array(numbers, np.int64)
+    assert distinct(index).dtype == np.int64
+    assert distinct(index).tolist() == sorted(set(numbers))
+    assert has_equals(index) == (len(set(numbers)) < len(numbers))
 
 
 def test_what_is_out_lowers_variances_as_if_it_were_known():
@@ -346,7 +389,7 @@ def test_a_study_hands_out_plates_whole(seed, size, per, asks):
         if told:
             study.tell([(q.id, float(sum(q.index))) for q in asked], f"w{k}")
     assert all(len(who) == 1 for who in holders.values())
-    p = pending.c
+    p = pending_table.c
     query = sa.select(p.batch, p.plate, p.leased_until)
     left = study.store.database.read(lambda c: c.execute(query).all())
     free = {(str(batch), plate) for batch, plate, until in left if until <= 0}

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from entrywise import fragments, frames
 from entrywise.exceptions import DataError, ParameterError
 from entrywise.layouts import Labels, Layout
-from entrywise.types import Array, Indices
+from entrywise.types import Array, Indices, has_equals
 
 Duplicates = Literal["refuse", "first", "last", "mean", "keep"]
 
@@ -275,9 +275,7 @@ class Observations:
     @cached_property
     def has_repeats(self) -> bool:
         """Whether an entry is listed more than once."""
-        cell = self.rows * self.shape[1] + self.cols
-        cell.sort()
-        return bool(np.any(cell[1:] == cell[:-1]))
+        return has_equals(self.rows * self.shape[1] + self.cols)
 
     @cached_property
     def is_positive(self) -> bool:

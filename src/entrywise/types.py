@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,23 @@ def distinct(index: Indices) -> Indices:
     >>> distinct(np.array([3, 1, 3]))
     array([1, 3])
     """
-    found = np.sort(index)
+    found = _in_order(index)
     first = np.ones(len(found), bool)
     np.not_equal(found[1:], found[:-1], out=first[1:])
-    return found[first]
+    return (found if first.all() else found[first]).astype(np.int64)
+
+
+def has_equals(index: Indices) -> bool:
+    """Tell whether a number occurs more than once."""
+    found = _in_order(index)
+    return bool(np.any(found[1:] == found[:-1]))
+
+
+def _in_order(index: Indices) -> NDArray[np.integer[Any]]:
+    """Return whole numbers in order, in half their width where that holds them: half the time."""
+    if len(index) and index.min() >= 0 and index.max() < 2**32:
+        index = index.astype(np.uint32)
+    return np.sort(index)
 
 
 def generator(rng: Seed) -> np.random.Generator:

@@ -180,7 +180,8 @@ class _Turns:
             if self.money > REST * self.budget:
                 turn = np.searchsorted(ENDS, (place + STRIDE * number) % PLACES, side="right")
             else:
-                turn = np.argsort(np.argsort(-self.best, kind="stable")) // SAMPLE
+                turn = np.empty(m, np.int64)
+                turn[np.argsort(-self.best, kind="stable")] = np.arange(m) // SAMPLE
             for k in range(min(len(ENDS), int(turn.max()) + 1)):
                 rows = np.flatnonzero(turn == k)
                 demand = self._buy(rows, level)

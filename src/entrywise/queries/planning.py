@@ -23,7 +23,7 @@ from entrywise.queries.checkpoint import Checkpoint
 from entrywise.queries.history import History
 from entrywise.queries.prices import Prices
 from entrywise.queries.situation import Situation
-from entrywise.types import Array, Indices
+from entrywise.types import Array, has_equals
 
 R = TypeVar("R")
 
@@ -255,15 +255,10 @@ def plan(
 def _asks_twice(batch: Batch) -> bool:
     """Whether a batch names an entry twice that is not to be repeated."""
     cells = batch.rows * (batch.cols.max(initial=0) + 1) + batch.cols
-    twice = _has_equals(cells)
+    twice = has_equals(cells)
     if twice and batch.arm is not None:
-        twice = _has_equals(cells[~np.isin(batch.arm, REPEATS)])
+        twice = has_equals(cells[~np.isin(batch.arm, REPEATS)])
     return twice
-
-
-def _has_equals(cells: Indices) -> bool:
-    ordered = np.sort(cells)
-    return bool(np.any(ordered[1:] == ordered[:-1]))
 
 
 def _begin(made: Plan) -> None:

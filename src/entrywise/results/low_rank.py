@@ -357,16 +357,15 @@ class LowRank(Matrix):
             noise = np.asarray(noise, np.float64) / (1.0 + self.entries(i, j))
         if noise is not None and self.units is not None:
             noise = np.asarray(noise, np.float64) / self.units.at(i, j)[1]
-        factor: Array = np.ones(i.shape)
+        found: Array = np.ones(i.shape)
+        if self.has_variance:
+            found = self._latent_variance(i, j)
+            found += self.lack_variance
+            found = np.sqrt(found + self._noise(noise) if of == "answer" else found)
         if self.calibration is not None:
             counts = None if self.row_counts is None else self.row_counts[i]
-            factor = self.calibration.factors(i, j, counts, self._cold(i, j))
-        if not self.has_variance:
-            return factor
-        spread = self._latent_variance(i, j) + self.lack_variance
-        if of == "answer":
-            spread = spread + self._noise(noise)
-        return np.asarray(np.sqrt(spread) * factor)
+            found = found * self.calibration.factors(i, j, counts, self._cold(i, j))
+        return np.asarray(found)
 
     def _binary_deviation(self, i: Indices, j: Indices, of: Of) -> Array:
         if of == "truth":

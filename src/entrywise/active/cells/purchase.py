@@ -88,9 +88,9 @@ class Purchase:
         """Take in what a step may look at."""
         n, facts, pending = self.shape[1], situation.facts, situation.pending
         told, out = facts.rows * n + facts.cols, pending.rows * n + pending.cols
-        in_reserve = (facts.arm == "reserve") & ~facts.known
-        waiting = pending.arm == "reserve"
-        control, failed = facts.arm == "control", facts.failed
+        is_of, is_of_pending = _by_arm(facts), _by_arm(pending)
+        in_reserve, waiting = is_of("reserve") & ~facts.known, is_of_pending("reserve")
+        control, failed = is_of("control"), facts.failed
         visible = ~in_reserve & ~control & ~failed
         self.rows, self.cols = facts.rows[visible], facts.cols[visible]
         self.values = facts.values[visible]
@@ -98,12 +98,13 @@ class Purchase:
         hidden = hidden[np.argsort(told[hidden], kind="stable")]
         self.hidden, self.hidden_values = told[hidden], facts.values[hidden]
         self.hidden_chance = facts.probability[hidden]
-        self.out = out[~waiting & (pending.arm != "control")]
+        self.out = out[~waiting & ~is_of_pending("control")]
         bought = told[(~in_reserve | failed) & ~control]
         self.taken = distinct(np.concatenate([bought, self.out]))
         self.known = distinct(told[facts.known])
         self.reserved = distinct(np.concatenate([told[in_reserve], out[waiting]]))
-        self.started = _cost_of(facts, "start") + _cost_of(pending, "start")
+        of_start = (facts.price[is_of("start")], pending.price[is_of_pending("start")])
+        self.started = float(sum(np.nansum(x) for x in of_start))
         if situation.left is not None:
             self.spent = self.budget - situation.left
         self.limit = situation.limit
@@ -335,7 +336,7 @@ class Purchase:
         place = self.rng.integers(length, size=len(line))
         times = until * self.rng.random(len(line))
         cells = line * n + place if grid.shape[1] == 1 else place * n + line
-        order = np.argsort(cells, kind="stable")
+        order = np.argsort(cells)
         cells, price = cells[order], lines[line[order]]
         first = np.flatnonzero(np.diff(cells, prepend=-1))
         times = np.minimum.reduceat(times[order], first) if len(first) else times
@@ -397,8 +398,8 @@ class Purchase:
         if money < self.cheapest():
             return _none()
         m, n = self.shape
-        by_row = np.bincount(self.taken // n, minlength=m)
-        by_col = np.bincount(self.taken % n, minlength=n)
+        by_row = np.diff(np.searchsorted(self.taken, n * np.arange(m + 1)))
+        by_col = np.bincount(self.taken - np.repeat(n * np.arange(m), by_row), minlength=n)
         chosen: list[int] = []
         for i in self.rng.permutation(np.flatnonzero(by_row < PER_LINE)):
             row = np.array([i])
@@ -445,8 +446,18 @@ def among(ordered: Indices, cells: Indices) -> tuple[NDArray[np.bool_], Indices]
     return ordered[at] == cells, at
 
 
-def _cost_of(table: History, arm: str) -> float:
-    return float(np.nansum(table.price[table.arm == arm]))
+def _by_arm(table: History) -> Callable[[str], NDArray[np.bool_]]:
+    """Return a function that tells which lines are of an arm: whole words are compared where their initials are right."""
+    arms = np.ascontiguousarray(table.arm)
+    width = arms.dtype.itemsize // 4  # characters
+    initials = np.ascontiguousarray(arms.view(np.uint32)[::width])
+
+    def is_of(arm: str) -> NDArray[np.bool_]:
+        found = np.asarray(initials == ord(arm[0]))
+        found[found] = arms[found] == arm
+        return found
+
+    return is_of
 
 
 def see_purchase(
@@ -516,7 +527,7 @@ class _Queue:
             near = np.arange(total)
             if take < total:
                 near = np.argpartition(times, take - 1)[:take]
-            order = near[np.argsort(times[near], kind="stable")]
+            order = near[np.argsort(times[near])]
             paid = int(np.searchsorted(np.cumsum(prices[order]), self.money, side="right"))
             paid = paid if self.most is None else min(paid, self.most)
             if paid < take or take == total:

@@ -161,6 +161,8 @@ def missing_reserve(state: Purchase, share: float, seed: int) -> tuple[Indices, 
     if share <= 0:
         return NOTHING
     cells, chance = reserve_cells(state, share, seed)
+    if np.array_equal(cells, state.reserved):
+        return NOTHING
     asked = among(state.reserved, cells)[0]
     asked[~asked] = among(state.taken, cells[~asked])[0]
     new = ~asked & state.may_ask(cells)
