@@ -617,14 +617,23 @@ def test_many_entries_are_judged_by_some_of_their_rows(monkeypatch):
     assert abs(part / whole - 1.0) < 0.15
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_components_of_many_entries_are_those_of_few(seed):
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_components_of_many_entries_are_those_of_few(seed, is_path):
     rng = np.random.default_rng(seed)
     m, n, t = rng.integers(1, 30, 3)
-    seen = Observations(rng.integers(m, size=t), rng.integers(n, size=t), np.ones(t), (m, n))
-    module = import_module("entrywise.complete")
+    i, j = rng.integers(m, size=t), rng.integers(n, size=t)
+    if is_path:  # from line to line, in any order
+        m = n = int(max(m, n))
+        i, j = (np.repeat(rng.permutation(m), 2)[k : 2 * m - 1 + k] for k in (0, 1))
+        t = len(i)
+    seen = Observations(i, j, np.ones(t), (m, n))
+    module, observations = (import_module(f"entrywise.{x}") for x in ("complete", "observations"))
     with mock.patch.object(module, "YARDSTICK", 0):
         found = module._parts(seen)
-    for mine, theirs in zip(found, seen.components[1:], strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    with mock.patch.object(observations, "FEW", 0):
+        count, *theirs = Observations(i, j, np.ones(t), (m, n)).components
+    assert seen.components[0] == count
+    for mine, few, many in zip(seen.components[1:], found, theirs, strict=True):
+        np.testing.assert_array_equal(mine, few)
+        np.testing.assert_array_equal(mine, many)

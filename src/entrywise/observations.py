@@ -25,6 +25,7 @@ Duplicates = Literal["refuse", "first", "last", "mean", "keep"]
 ORDINARY = (1e-100, 1e100)  # sizes of values with which every method computes as they are
 SQUARED = (1e-150, 1e150)  # sizes whose squares, the variances, are still numbers
 COUNTABLE = 2**63  # cells that an int64 can number
+FEW = 1 << 15  # lines and entries of a graph that is not worth the import of scipy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -255,10 +256,15 @@ class Observations:
         row_component : ndarray of shape (m,)
         col_component : ndarray of shape (n,)
         """
+        m, n = self.shape
+        if len(self) + m + n <= FEW:
+            first, part = np.unique(
+                _least_linked(self.rows, self.cols + m, m + n), return_inverse=True
+            )
+            return len(first), part[:m], part[m:]
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
-        m, n = self.shape
         graph = coo_array(
             (np.ones(len(self), np.int8), (self.rows, self.cols + m)), shape=(m + n, m + n)
         )
@@ -438,6 +444,18 @@ def _check_range(index: Indices, size: int, axis: str) -> None:
     if len(outside):
         t = outside[0]
         raise DataError(f"{axis} {index[t]} of observation {t} must be in 0..{size - 1}")
+
+
+def _least_linked(i: Indices, j: Indices, count: int) -> Indices:
+    """Return of each of `count` nodes, linked in pairs (i, j), the least node of its component."""
+    least = np.arange(count)
+    while np.any(least[i] != least[j]):
+        low = np.minimum(least[i], least[j])
+        for end in (i, j):
+            np.minimum.at(least, least[end], low)  # what a component points to points lower
+        while np.any(least[least] != least):
+            least = least[least]
+    return least
 
 
 def _mean(values: Array, group: Indices, count: Indices) -> Array:

@@ -9,8 +9,6 @@ O(n) a column to keep, and for PSD A bounds everything: :math:`\max_{ij} |S_{ij}
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.blas import dtrsm
 
 from entrywise.exceptions import NotPSD
 from entrywise.types import Array, Indices
@@ -117,15 +115,13 @@ class Schur:
             return self._weights[: self.rank, columns]
         if not self.rank:
             return self.F[:, columns]
-        return np.asarray(
-            solve_triangular(self.F[:, self.pivots], self.F[:, columns], check_finite=False)
-        )
+        return _solved(self.F[:, self.pivots], self.F[:, columns])
 
     def _widest(self) -> float:
         r"""Return a bound of |x|^2 over all columns: :math:`|w_c|^2 = |L^{-T} f_c|^2 \le \|L^{-1}\|_F^2 A_{cc}`."""
         if not self.rank:
             return 1.0
-        inverse = solve_triangular(self.F[:, self.pivots], np.eye(self.rank), check_finite=False)
+        inverse = _solved(self.F[:, self.pivots], np.eye(self.rank))
         inverse *= np.sqrt(self.scale)  # before the squares, which would overflow at tiny scales
         return 1.0 + float((inverse * inverse).sum())
 
@@ -150,7 +146,7 @@ class Schur:
             new[:] = columns
         block = new[:, pivots]
         try:
-            L = np.linalg.cholesky(0.5 * (block + block.T))
+            L = np.asarray(np.linalg.cholesky(0.5 * (block + block.T)), np.float64)
         except np.linalg.LinAlgError:
             worst = int(pivots[np.argmin(np.diag(block))])
             raise NotPSD(
@@ -159,13 +155,13 @@ class Schur:
         if b == 1:
             new /= L[0, 0]
         else:
+            from scipy.linalg.blas import dtrsm
+
             new[:] = dtrsm(
                 1.0, L, new.T, side=1, lower=1, trans_a=1, overwrite_b=1
             ).T  # L^-1 new, in place
         if self._weights is not None:
-            G = solve_triangular(
-                L, new, lower=True, trans=1, check_finite=False
-            )  # (b, n) new weights
+            G = _solved(L.T, new)  # (b, n) new weights
             old = self._weights[:k]
             old -= old[:, pivots] @ G
             self._weights[k : k + b] = G
@@ -202,6 +198,13 @@ class Schur:
                 grown = np.empty((size, n))
                 grown[: self.rank] = old[: self.rank]
                 setattr(self, name, grown)
+
+
+def _solved(R: Array, B: Array) -> Array:
+    """Return R^-1 B of an upper triangular R."""
+    from scipy.linalg import solve_triangular
+
+    return np.asarray(solve_triangular(R, B, check_finite=False))
 
 
 def rejection_cholesky(H: Array, rng: np.random.Generator) -> Indices:

@@ -8,6 +8,8 @@ choice follows from the size of the problem alone. They compute what the kernels
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,6 +40,16 @@ def group(
 def is_small(m: int, n: int) -> bool:
     """Tell whether a matrix of this shape takes the ways of this module."""
     return m * n <= SMALL
+
+
+def products(
+    pointer: Indices, other: NDArray[np.int32], values: Array, n: int
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    """Return products with the m x n matrix of entries sorted by row, and with its transpose; it is made dense."""
+    m = len(pointer) - 1
+    matrix = np.zeros((m, n))
+    np.add.at(matrix, (np.repeat(np.arange(m), np.diff(pointer)), other), values)
+    return matrix.__matmul__, matrix.T.__matmul__
 
 
 def is_small_graph(n: int, edges: int) -> bool:

@@ -23,6 +23,8 @@ from entrywise.linalg.wide_features import WideFeatures
 from entrywise.results.features import is_wide
 from entrywise.types import Array, Indices
 
+Product = Callable[[Array], Array]
+
 SMALLEST = 1e-300  # below any variance: keeps quotients of zeros finite
 FIRST_PRIOR = (
     0.25  # variance of a bias before any sweep, of values with variance one; learned from then on
@@ -289,8 +291,6 @@ class EmpiricalBayes:
         left : (m, k), right : (n, k) : initial components, in the units of the matrix
         singular, chance : (k,)
         """
-        from scipy.sparse import csr_array
-
         m, n = self.rows.size, self.cols.size
         r, c = ((side.counts + 1.0) ** 0.25 for side in (self.rows, self.cols))
         root: Array = np.ones(1)
@@ -302,19 +302,25 @@ class EmpiricalBayes:
             row_scale=np.broadcast_to(root / r, m).copy(),
             col_scale=np.asarray(1.0 / c, np.float64),
         )
-        small = len(R) < 2**31
-        pointer = self.rows.pointer.astype(np.int32) if small else self.rows.pointer
-        matrix = csr_array((R, self.rows.other, pointer), shape=(m, n))
-        U, s, V = top_triplets(matrix, k, rng)
+        U, s, V = triplets_of(*self._products_with(R), (m, n), k, rng)
         for start in range(0, len(R), SIGNS):
             part = R[start : start + SIGNS]
             part *= rng.integers(2, size=len(part), dtype=np.int8) * 2.0 - 1.0
-        matrix.data = R
-        chance = top_triplets(matrix, k, rng)[1]
+        chance = triplets_of(*self._products_with(R), (m, n), k, rng)[1]
         scale = np.sqrt(len(R) * s)
         left = U * scale / (r**3 * root)[:, None]
         right = V * scale / c[:, None] ** 3
         return left, right, s, chance
+
+    def _products_with(self, R: Array) -> tuple[Product, Product]:
+        """Return products with the matrix of what is known of each entry, R, sorted by row, and with its transpose."""
+        m, n, pointer = self.rows.size, self.cols.size, self.rows.pointer
+        if small.is_small(m, n):
+            return small.products(pointer, self.rows.other, R, n)
+        from scipy.sparse import csr_array
+
+        pointer = pointer.astype(np.int32) if len(R) < 2**31 else pointer
+        return _products(csr_array((R, self.rows.other, pointer), shape=(m, n)))
 
     def state(self) -> tuple[Any, ...]:
         """Return what :meth:`restore` needs to undo growing and sweeping."""
@@ -528,7 +534,7 @@ def top_triplets(
     return triplets_of(*_products(matrix), matrix.shape, k, rng, steps)
 
 
-def _products(matrix: Any) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+def _products(matrix: Any) -> tuple[Product, Product]:
     """Return products with a sparse matrix and with its transpose, in threads where it is large; the same bits.
 
     A product with the matrix is made of blocks of its rows, one with the transpose of blocks of columns of what it is
@@ -569,8 +575,8 @@ def _products(matrix: Any) -> tuple[Callable[[Array], Array], Callable[[Array], 
 
 
 def triplets_of(
-    forth: Callable[[Array], Array],
-    back: Callable[[Array], Array],
+    forth: Product,
+    back: Product,
     shape: tuple[int, int],
     k: int,
     rng: np.random.Generator,
