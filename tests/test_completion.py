@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from entrywise import LowRank, Observations, complete
+from entrywise import LowRank, Observations, complete, intervals
 from entrywise.exceptions import DataError, NotIdentifiable, ParameterError
 from entrywise.intervals import calibrate, conformal
 from entrywise.linalg import variational
@@ -606,6 +606,32 @@ def test_tall_columns_are_made_orthonormal_as_by_a_qr_factorisation(spread):
     for odd in (X, np.zeros((20_000, 2))):
         Q = variational._orthonormal(odd)
         np.testing.assert_allclose(Q.T @ Q, np.eye(len(Q.T)), atol=1e-13)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 9])
+def test_leading_triplets_of_a_tall_matrix_are_those_of_a_dense_one(rank):
+    rng = np.random.default_rng(1)
+    m, n, k = 9 * variational.TALL, 9, 2
+    A = (
+        rng.standard_normal((m, rank))
+        * np.geomspace(100.0, 1.0, rank)
+        @ rng.standard_normal((rank, n))
+    )
+    U, s, V = variational.triplets_of(A.__matmul__, A.T.__matmul__, (m, n), k, rng, steps=12)
+    left, sizes, right = np.linalg.svd(A, full_matrices=False)
+    np.testing.assert_allclose(s, sizes[:k], rtol=1e-10, atol=1e-8)
+    np.testing.assert_allclose(U.T @ U, np.eye(k), atol=1e-10)
+    np.testing.assert_allclose((U * s) @ V.T, left[:, :k] * sizes[:k] @ right[:k], atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [100, 10_000])
+def test_entries_held_out_are_drawn_evenly_and_once(count):
+    drawn = [intervals._drawn(count, 40, np.random.default_rng(seed)) for seed in range(200)]
+    assert all(len(set(some.tolist())) == 40 for some in drawn)
+    counts = np.histogram(np.concatenate(drawn), bins=20, range=(0, count))[0]
+    assert np.sum((counts - 400) ** 2 / 400) < 43.8  # chi-squared, 19 degrees, p = .001
+    first = np.array([some[0] for some in drawn])  # in any order: folds are cut from it
+    assert abs(first.mean() / count - 0.5) < 0.1
 
 
 def test_many_entries_are_judged_by_some_of_their_rows(monkeypatch):

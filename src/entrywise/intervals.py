@@ -36,6 +36,7 @@ from entrywise.types import Array, Indices, Seed, generator
 FEWEST = 20  # held-out entries below which nothing is calibrated
 FOLDS = 5  # most fits to calibrate with, when one tenth is few
 FEWEST_BY_COUNT = 200  # held-out entries below which rows are not corrected by their counts
+MANY = 50  # times the entries held out, from which they are drawn one by one
 DRAWN_TO_ONE = 50.0  # scores of the common size added to each group of rows
 FEWEST_BY_LINE = 1000  # held-out entries below which lines get no scale of their own
 NARROWER = 0.98  # of the width without scales of lines: what they must reach on held-out entries to be used
@@ -115,11 +116,11 @@ def conformal(
     draws = generator(rng)
     if held < FEWEST:
         return _calibrate_few(observations, completer, draws, params)
-    order = draws.permutation(len(observations))
     folds = 1
     if refit:
         folds = min(FOLDS, -(-most // held), len(observations) // held)
-    parts = [order[f * held : (f + 1) * held] for f in range(folds)]
+    drawn = _drawn(len(observations), folds * held, draws)
+    parts = [drawn[f * held : (f + 1) * held] for f in range(folds)]
     fits, tests = _held_out(observations, completer, parts, params)
     if not refit:
         found = calibrate(fits[0], tests[0], normalised=normalised)
@@ -311,6 +312,13 @@ def _held_out(
         fits.append(completer(seen.take(~out), **{**params, **fixed}))
         tests.append(seen.take(out))
     return fits, tests
+
+
+def _drawn(count: int, some: int, rng: np.random.Generator) -> Indices:
+    """Return `some` of `count` numbers in random order; few of very many without an order of all."""
+    if MANY * some > count:
+        return np.asarray(rng.permutation(count)[:some])
+    return np.asarray(rng.choice(count, some, replace=False))
 
 
 def _calibrate_few(

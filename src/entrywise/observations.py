@@ -343,7 +343,7 @@ class Observations:
 
         A power of four changes no digit, nor does its root. Values or noise whose squares are no numbers are refused.
         """
-        largest = float(np.abs(self.values).max(initial=0.0))
+        largest = max(float(self.values.max(initial=0.0)), -float(self.values.min(initial=0.0)))
         noise = float(np.max(self.noise, initial=0.0)) if self.noise is not None else 0.0
         if largest > SQUARED[1] or noise > SQUARED[1] or 0 < largest < SQUARED[0]:
             raise DataError(

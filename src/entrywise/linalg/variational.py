@@ -588,8 +588,14 @@ def triplets_of(
     V = np.linalg.qr(rng.standard_normal((n, block)))[0]
     for _ in range(steps):
         V = _orthonormal(back(_orthonormal(forth(V))))
-    U, s, W = np.linalg.svd(forth(V), full_matrices=False)
-    return U[:, :k], s[:k], (V @ W.T)[:, :k]
+    image = forth(V)
+    if m < TALL * block:
+        U, s, W = np.linalg.svd(image, full_matrices=False)
+        return U[:, :k], s[:k], (V @ W.T)[:, :k]
+    base = _orthonormal(image)
+    with one_blas_thread():
+        U, s, W = np.linalg.svd(base.T @ image, full_matrices=False)
+    return base @ U[:, :k], s[:k], (V @ W.T)[:, :k]
 
 
 def _orthonormal(X: Array) -> Array:
