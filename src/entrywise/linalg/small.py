@@ -1,7 +1,7 @@
 """The compiled steps of small problems in numpy alone: nothing to compile, nothing to import.
 
-A first call should not wait for a compiler. Below :data:`SMALL` cells the sweeps of the low-rank fit, its residuals
-and the greedy purchase take these ways, below :data:`FEW_NODES` nodes the graphs of rank-one fits and rankings; the
+A first call should not wait for a compiler. Below :data:`SMALL` cells the sweeps of the low-rank fit, its residuals, its
+spectrum and the greedy purchase take these ways, below :data:`FEW_NODES` nodes the graphs of rank-one fits and rankings; the
 choice follows from the size of the problem alone. They compute what the kernels of :mod:`entrywise.linalg._jit_als`,
 :mod:`entrywise.linalg._jit_gain` and :mod:`entrywise.linalg._jit_laplacian` compute, to round-off.
 """

@@ -593,9 +593,10 @@ def triplets_of(
         U, s, W = np.linalg.svd(image, full_matrices=False)
         return U[:, :k], s[:k], (V @ W.T)[:, :k]
     base = _orthonormal(image)
-    with one_blas_thread():
+    with one_blas_thread():  # the same sums with any number of them
         U, s, W = np.linalg.svd(base.T @ image, full_matrices=False)
-    return base @ U[:, :k], s[:k], (V @ W.T)[:, :k]
+        left = base @ U[:, :k]
+    return left, s[:k], (V @ W.T)[:, :k]
 
 
 def _orthonormal(X: Array) -> Array:
