@@ -13,10 +13,12 @@ from entrywise.active.cells.purchase import Purchase
 from entrywise.apply.leaderboard import Bought, scores
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
-from entrywise.linalg.gain import Gains, leverage
-from entrywise.linalg.greedy import pick
+from entrywise.linalg import small
+from entrywise.linalg.gain import Gains, leverage, variances_at
+from entrywise.linalg.greedy import _RoughVariance, pick
 from entrywise.oracles import FunctionOracle, MatrixOracle
 from entrywise.passive import low_rank
+from entrywise.results.posterior import col_features, row_features
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +110,69 @@ def test_fast_picks_equal_a_slow_greedy(fitted, by_sum, priced, slack):
 def test_leverage_sums_to_the_rank():
     X = np.random.default_rng(0).standard_normal((30, 4))
     assert leverage(X).sum() == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1.0, 1e120])
+def test_rough_variances_have_the_means_of_the_exact_ones(fitted, scale):
+    fit, seen, _ = fitted
+    gains = Gains.of(fit, seen.rows, seen.cols)
+    gains.Cu, gains.Cv = scale * gains.Cu, scale * gains.Cv
+    U, V = np.sqrt(scale) * gains.U, np.sqrt(scale) * gains.V
+    rows, cols = row_features(U, gains.Cu), col_features(V, gains.Cv)
+    p = gains.Cu.shape[1]
+    rough = _RoughVariance(rows, cols[:, :p], cols[:, p:])
+    left = rough.left(rows).astype(np.float64)
+    exact = np.stack([rows[:, :p] @ cols[:, :p].T, rows[:, p:] @ cols[:, p:].T])
+    about = rough.unit * np.stack([np.outer(left[:, k], rough.right[k]) for k in (0, 1)])
+    assert (about > 0.0).all()
+    # of the row's part the mean of every row, of the column's part that of every column
+    np.testing.assert_allclose(about[0].mean(axis=1), exact[0].mean(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(about[1].mean(axis=0), exact[1].mean(axis=0), rtol=1e-5)
+    alike = np.outer(np.arange(1.0, 13.0), gains.Cu[0])  # matrices that differ in size alone
+    rough = _RoughVariance(np.hstack([alike, rows[:, p:]]), cols[:, :p], cols[:, p:])
+    left = rough.left(np.hstack([alike, rows[:, p:]])).astype(np.float64)
+    first = np.outer(left[:, 0], rough.right[0])
+    np.testing.assert_allclose(rough.unit * first, alike @ cols[:, :p].T, rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["one", "row", "cell", "skewed"])
+def test_an_order_by_rough_variances_buys_as_much(kind, monkeypatch):
+    rng = np.random.default_rng(21)
+    m, n = 160, 120
+    A = random_low_rank(m, n, 3, seed=5)
+    weight = rng.lognormal(0.0, 0.8, m) if kind == "skewed" else np.ones(m)
+    known = rng.random((m, n)) < np.minimum(0.15 * weight / weight.mean(), 1.0)[:, None]
+    size = {"row": (m, 1), "cell": (m, n)}.get(kind, (1, 1))
+    price = rng.lognormal(0.0, 1.0, size) if kind in ("row", "cell") else np.ones(size)
+    table = np.where(known, A + 0.3 * rng.standard_normal(A.shape), np.nan)
+    fit = low_rank(ew.Observations.from_dense(table), rank=3)
+    left = []
+    for largest in (small.SMALL, m * n):  # compiled, by rough variances, and plain, by exact ones
+        monkeypatch.setattr(small, "SMALL", largest)
+        gains = Gains.of(fit, *np.nonzero(known))
+        of_rows = lambda rows: price[rows] if len(price) > 1 else price  # noqa: E731
+        i, j = pick(gains, lambda rows: ~known[rows], of_rows, 0.1 * known.sum(), m * n)
+        is_open = ~known
+        is_open[i, j] = False
+        left.append(gains.open_variance(lambda rows, x=is_open: x[rows])[0])
+    assert left[0] <= 1.005 * left[1]
+
+
+@pytest.mark.slow
+def test_variances_of_many_entries_are_those_of_the_fit():
+    rng = np.random.default_rng(4)
+    A, known = random_low_rank(150, 90, 3, seed=1), rng.random((150, 90)) < 0.2
+    fit = low_rank(ew.Observations.from_dense(np.where(known, A, np.nan)), rank=3)
+    i, j = rng.integers(150, size=2000), rng.integers(90, size=2000)
+    found = variances_at(fit, i, j)
+    np.testing.assert_allclose(found, fit.variance(i, j), rtol=1e-10)
+    before = found.copy()
+    for of in ("answer", "truth"):
+        known_variance = fit.deviation(i, j, of, variance=found)
+        np.testing.assert_allclose(known_variance, fit.deviation(i, j, of), rtol=1e-10)
+    np.testing.assert_array_equal(found, before)
+    assert variances_at(fit, i[:900], j[:900]) is None
 
 
 @pytest.mark.slow

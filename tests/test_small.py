@@ -85,7 +85,8 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
     for size in (m, n, m, n):
         B = rng.standard_normal((size, q, q))
         state.append((B @ B.transpose(0, 2, 1))[:, a, b])
-    gain, variance = (10.0 * rng.random((2, m, n))).astype(np.float32)
+    gain = (10.0 * rng.random((m, n))).astype(np.float32)
+    variance = tuple((3.0 * rng.random(size)).astype(np.float32) for size in ((m, 2), (2, n)))
     is_open = rng.random((m, n)) < 0.8
     shape = [(m, n), (m, 1), (1, n), (1, 1)][rng.integers(4)]
     price, noise = (
@@ -101,6 +102,7 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
     for ways in (small, _jit_gain):
         Cu, Cv, M, N = (x.copy() for x in state)
         Pu, Pv = sandwich(Cu, M), sandwich(Cv, N)
+        np.testing.assert_allclose(_jit_gain.sandwich(Cu, M), Pu, rtol=1e-10, atol=1e-10)
         free, best, bits = quota.copy(), np.zeros(m), np.packbits(is_open, axis=1)
         parts = (row_parts if ways is small else _jit_gain.row_parts)(np.arange(m), U, Cu, Pu)
         wide = ((0, 0), (0, 0 if ways is small else -q % LANES))

@@ -48,6 +48,21 @@ def line_sums(index, other, table, size):
 
 
 @njit(cache=True, nogil=True)
+def products_at(left, right, i, j):
+    """Return the products of lines i of `left` with lines j of `right`, shape (t,)."""
+    p, found = left.shape[1], np.empty(len(i))
+    whole = p - p % 4
+    for t in range(len(i)):
+        a, b, sums = i[t] * p, j[t] * p, every(0.0)
+        for s in range(0, whole, 4):
+            sums += load(left, a + s) * load(right, b + s)
+        found[t] = total(sums)
+        for s in range(whole, p):
+            found[t] += left[i[t], s] * right[j[t], s]
+    return found
+
+
+@njit(cache=True, nogil=True)
 def row_parts(rows, U, C, P):
     """Return the halves of some rows of the gains and the variances, (r, 2p) each, of designs and packed matrices of all.
 
@@ -95,6 +110,30 @@ def _unpack(packed, i, full, which):
         for b in range(a, q):
             full[which, a, b] = full[which, b, a] = packed[i, s]
             s += np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def sandwich(C, M):
+    """Return C M C of packed matrices, packed."""
+    q = int(np.sqrt(2.0 * C.shape[1]))  # p = q (q + 1) / 2
+    full, row, found = np.empty((2, q, q)), np.empty(q), np.empty_like(C)
+    for i in range(len(C)):
+        _unpack(C, i, full, 0)
+        _unpack(M, i, full, 1)
+        s = 0
+        for a in range(q):
+            for b in range(q):
+                row[b] = 0.0
+            for c in range(q):
+                for b in range(q):
+                    row[b] += full[0, a, c] * full[1, c, b]
+            for b in range(a, q):
+                entry = 0.0
+                for c in range(q):
+                    entry += row[c] * full[0, c, b]
+                found[i, s] = entry
+                s += 1
+    return found
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -197,14 +236,16 @@ def _top(bits, low, high):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _where(bits, low, value):
-    """Return the first place from low on that holds `value`, which is there."""
-    k = low
-    while True:
+def _where(bits, low, high, value):
+    """Return the first place of bits[low:high], eights of them, that holds `value`, which is there.
+
+    All are looked at: where a loop ends that nobody can foretell, the processor begins anew.
+    """
+    found = low
+    for k in range(high - 8, low - 1, -8):
         place = place_of(load(bits, k), value)
-        if place < 8:
-            return k + place
-        k += 8
+        found = k + place if place < 8 else found
+    return found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # a division that may raise is not vectorized
@@ -214,9 +255,9 @@ def buy_rows(
 ):  # fmt: skip
     """Buy in a block of rows what reaches `level`; return what was bought and the money left.
 
-    gain, variance : (r, n), in single precision, gain times (noise + variance) and variance of all cells of the block,
-    both over what `unit` says, two numbers. bits : (m, n / 8), packed, one a cell that is open, changed in place.
-    price : broadcasts to (r, n), as does noise, that of an answer;
+    gain : (r, n), in single precision, gain times (noise + variance) of all cells of the block; variance : (r, 2) and
+    (2, n), whose product is about their variance; both over what `unit` says, two numbers. bits : (m, n / 8), packed, one
+    a cell that is open, changed in place. price : broadcasts to (r, n), as does noise, that of an answer;
     span : that of yes/no answers, 0 where all cells count alike. V : (n, width), designs, last coordinate one, with zeros
     behind them that fill whole lanes.
     Packed: Cu, Pu, covariances of all rows and C M C, changed in place (with `by_sum` M stays); Cv, Pv, covariances of
@@ -233,6 +274,8 @@ def buy_rows(
     room = EXPECTED * len(rows)
     lines, told = np.empty((2, room), np.int64), np.empty((4, room))
     own_parts, spread_parts = parts  # each look at a tuple would count their owners
+    of_rows, of_cols = variance
+    of_row, of_col = of_cols[0], of_cols[1]  # what each part of a row is multiplied by
     row, two = _rooms(p, V)
     form, now = np.empty((2, p)), 0
     part = 8 * (int(np.sqrt(n)) // 8 + 1)
@@ -247,17 +290,19 @@ def buy_rows(
     noise_tall, noise_wide = int(noise.shape[0] > 1), int(noise.shape[1] > 1)
     floor = max(_bits_of(level / ROUGH, single), np.int32(1))  # what is 0 is never looked at
     for r in range(len(rows)):
-        i = rows[r]
+        i, along_row, along_col = rows[r], of_rows[r, 0], of_rows[r, 1]
         _ones(bits, i, free_bits)
         if wide == 0 and noise_wide == 0:
             each = np.float32(unit[0] / unit[1] / price[r * tall, 0])
             each = each if price[r * tall, 0] <= money else np.float32(0.0)
-            about = np.float32(noise[r * noise_tall, 0] / unit[1])
+            alike = np.float32(noise[r * noise_tall, 0] / unit[1])
             for j in range(n):
-                rates[j] = gain[r, j] / (variance[r, j] + about) * (each * free[j])
+                rough = along_row * of_row[j] + along_col * of_col[j] + alike
+                rates[j] = gain[r, j] / rough * (each * free[j])
         else:
             for j in range(n):
-                spread = unit[1] * variance[r, j] + noise[r * noise_tall, j * noise_wide]
+                spread = unit[1] * (along_row * of_row[j] + along_col * of_col[j])
+                spread += noise[r * noise_tall, j * noise_wide]
                 cost = price[r * tall, j * wide]
                 rates[j] = unit[0] * gain[r, j] / (spread * cost)
                 if cost > money or free[j] == 0.0:
@@ -279,8 +324,8 @@ def buy_rows(
         while count + min(enough + 1.0, n) > lines.shape[1]:
             lines, told = _doubled(lines), _doubled(told)
         while top >= floor and looked < enough and missed < MISSES:
-            g = _where(tops, 0, top)
-            j = _where(order, g * part, top)
+            g = _where(tops, 0, len(tops), top)
+            j = _where(order, g * part, (g + 1) * part, top)
             stale = rates[j]
             prefetch(V, j * V.shape[1])  # all needed when the next one has been found
             for s in range(0, p, LINE):

@@ -41,6 +41,7 @@ from entrywise.types import Array, Indices
 
 BLOCK = 1 << 20  # cells scored at once
 CACHED = 1 << 18  # in single precision: they stay in the processor's cache
+FOR_TABLES = 4  # entries a line, from which on features of all lines are made for their variances
 NOISELESS = 1e-12  # answers count as at least this noisy, relative to the rows' variances: gains stay finite
 SMALLEST = 1e-300
 EVERY = slice(None)
@@ -254,6 +255,19 @@ class Gains:
             np.arange(start, min(start + step, len(self.U)))
             for start in range(0, len(self.U), step)
         ]
+
+
+def variances_at(fit: LowRank, i: Indices, j: Indices) -> Array | None:
+    """Return the posterior variances of many entries of a large fit, (t,); None where the fit itself is as fast."""
+    posterior = fit.posterior
+    are_few = small.is_small(*fit.shape) or len(i) < FOR_TABLES * sum(fit.shape)
+    if are_few or posterior is None or posterior.is_point:
+        return None
+    from entrywise.linalg._jit_gain import products_at
+
+    left = row_features(design(fit.left), packed(posterior.rows.cov))
+    right = col_features(design(fit.right), packed(posterior.cols.cov))
+    return np.asarray(np.maximum(products_at(left, right, i, j), 0.0))
 
 
 def leverage(X: Array) -> Array:

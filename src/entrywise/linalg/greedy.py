@@ -1,7 +1,7 @@
 """Buying greedily: cells by their gain for their price, and what their lines have learned after each.
 
-Rows take turns. Those that promise a level of gain for its price are scored anew, all of their cells by two matrix
-products in single precision, and buy from the best on, each cell looked at again in double precision; columns learn
+Rows take turns. Those that promise a level of gain for its price are scored anew, all of their cells by a matrix
+product in single precision, and buy from the best on, each cell looked at again in double precision; columns learn
 after the turn. What a gain is says :mod:`entrywise.linalg.gain`.
 """
 
@@ -26,7 +26,7 @@ from entrywise.linalg.gain import (
     sandwich,
 )
 from entrywise.linalg.variational import one_blas_thread
-from entrywise.results.posterior import squares
+from entrywise.results.posterior import row_features, squares
 from entrywise.types import Array, Indices
 
 SLACK = 0.5  # a level is at least half of the one before
@@ -64,7 +64,8 @@ def pick(
     Levels of gain per price go down. At a level rows buy in turns: those that reach it are scored anew, all of
     their cells, and buy from the best on down to the level. A level is at least 1 - `slack` of the one before,
     more where less than that would cost the money that is left; columns learn after a turn, and one gives it half
-    as many cells as are known of it. 0 is the plain greedy rule.
+    as many cells as are known of it. 0 is the plain greedy rule, in small problems: in others the order in which the cells
+    of a row are looked at is rough by some per cent, see :class:`_RoughVariance`.
     """
     if most < 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -104,6 +105,43 @@ class _Product:
         return (features * self.of_row).astype(np.float32)
 
 
+class _RoughVariance:
+    r"""Variances of all cells from two numbers a line, in single precision and in a `unit`.
+
+    The row's part of a variance, :math:`\tilde v_j^\top C^u_i \tilde v_j`, is its mean over the columns, :math:`a_i`, times
+    that of a row of average shape, :math:`x_j`; the column's part likewise: :math:`a_i x_j + y_i b_j`. It says in what
+    order cells are looked at, each then with its own variance; a product of (2p) numbers would take as long as the gains.
+    """
+
+    def __init__(self, spread: Array, squares: Array, packed: Array) -> None:
+        """Take rows of halves `spread`, (m, 2p), and columns of outer `squares` and `packed` matrices, (n, p) each."""
+        p = squares.shape[1]
+        self.of_row, row_shape = _mean_and_shape(spread[:, :p], squares)
+        self.of_col, self.col_shape = _mean_and_shape(packed, spread[:, p:])
+        tops = ((spread[:, :p] @ self.of_row).max(), (packed @ self.of_col).max())
+        self.unit = float(_powers(max(tops)))
+        self.right = np.empty((2, len(squares)), np.float32)
+        self.right[0] = squares @ row_shape
+        self.learn(packed)
+
+    def learn(self, packed: Array) -> None:
+        """Take the columns' packed matrices anew."""
+        self.right[1] = packed @ self.of_col / self.unit
+
+    def left(self, features: Array) -> NDArray[np.float32]:
+        """Return two numbers of some rows, (r, 2): ``left @ right * unit`` is about the variance."""
+        p = len(self.of_row)
+        own = features[:, :p] @ self.of_row / self.unit
+        return np.stack([own, features[:, p:] @ self.col_shape], axis=1).astype(np.float32)
+
+
+def _mean_and_shape(packed: Array, squares: Array) -> tuple[Array, Array]:
+    """Return what matrices are multiplied by for their mean over the other side, and their average over that mean, (p,) each."""
+    mean_of = squares.mean(axis=0)
+    sizes = np.maximum(packed @ mean_of, SMALLEST)
+    return mean_of, (1.0 / sizes) @ packed / len(packed)
+
+
 def _sizes(X: Array) -> Array:
     """Return the largest size of a number in each column of X."""
     return np.asarray(np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0)))
@@ -114,14 +152,19 @@ def _powers(sizes: Array | float) -> Array:
     return np.asarray(2.0 ** np.ceil(np.log2(np.maximum(sizes, SMALLEST))))
 
 
+_Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+
 class _Factors(NamedTuple):
     """What the cells of some rows are scored by: their halves in double precision, and factors in single precision."""
 
     own: Array  # (r, 2p), of the gains
     spread: Array  # (r, 2p), of the variances
-    # (r, 2p) and (2p, n): their products are the gains times (noise + variance), and the variances, in their units
-    gain: tuple[NDArray[np.float32], NDArray[np.float32]]
-    variance: tuple[NDArray[np.float32], NDArray[np.float32]]
+    # (r, k) and (k, n): their products are the gains times (noise + variance), and the variances, in their units
+    gain: _Pair
+    variance: _Pair
+    # of yes/no answers the variances again, never rough: their noise follows from these
+    logits: _Pair | None
 
 
 class _Turns:
@@ -148,12 +191,12 @@ class _Turns:
             self.mean_price[rows], self.cheapest[rows] = cost.mean(axis=1), cost.min(axis=1)
             self.bits[rows] = np.packbits(is_open(rows), axis=1)
         self.known = [np.maximum(x, 1) for x in gains.known]
-        self.Pu, self.Pv = sandwich(gains.Cu, gains.M), sandwich(gains.Cv, gains.N)
+        self.Pu, self.Pv = self._sandwich(gains.Cu, gains.M), self._sandwich(gains.Cv, gains.N)
         self.quota = np.zeros(n, np.int64)
         nothing = np.zeros(0, np.int64)
         self.bought = [(nothing, nothing)]  # of each turn, rows in order
         # to score blocks in: new memory is dear
-        self.room = np.empty(2 * max(n, CACHED), np.float32)
+        self.room = np.empty(max(n, CACHED), np.float32)
         self.trust = TRUST
         empty = ((0, 0), (0, 0 if self.is_small else -gains.U.shape[1] % LANES))
         self.U, self.V = np.pad(gains.U, empty), np.pad(gains.V, empty)
@@ -163,8 +206,20 @@ class _Turns:
         sizes = np.concatenate([_sizes(self.Pu), most_square])
         self.gain = _Product(sizes, of_cols, self.Pv, self.is_small)
         sizes = np.concatenate([most_cov, most_square + 2.0 * most_cov])
-        self.variance = _Product(sizes, of_cols, gains.Cv, self.is_small)
+        exact = _Product(sizes, of_cols, gains.Cv, self.is_small)
+        self.logits = None if gains.logits is None else exact
+        self.variance: _Product | _RoughVariance = exact
+        if not self.is_small:
+            self.variance = _RoughVariance(row_features(gains.U, gains.Cu), of_cols, gains.Cv)
         self.units = np.array([self.gain.unit, self.variance.unit])
+
+    def _sandwich(self, C: Array, M: Array) -> Array:
+        """Return C M C of packed matrices, packed."""
+        if self.is_small:
+            return sandwich(C, M)
+        from entrywise.linalg import _jit_gain
+
+        return np.asarray(_jit_gain.sandwich(C, M))
 
     def run(self) -> tuple[Indices, Indices]:
         """Buy until the money is used up, or nothing gains anything."""
@@ -210,9 +265,10 @@ class _Turns:
         price = self.price(rows)
         price = price if price.shape[1] == 1 else price[:, some]
         factors, found = self._factors(rows, some), np.empty(len(rows))
-        for part, gain, variance, noise in self._blocks(rows, factors, some):
+        left, right = factors.variance
+        for part, gain, noise in self._blocks(rows, factors, some):
             cost = price if len(price) == 1 else price[part]
-            spread = self.units[1] * variance + noise
+            spread = self.units[1] * (left[part] @ right) + noise
             rate = self.units[0] * gain * is_open[part] / (spread * cost)
             found[part] = rate.max(axis=1)
         return found
@@ -275,8 +331,10 @@ class _Turns:
         span = 0.0 if gains.logits is None else gains.logits.span
         deep = (LEAST, DEPTH * self.trust) if self.slack > 0.0 else (len(self.quota), 0.0)
         bought = []
-        for part, gain, variance, noise in self._blocks(rows, factors):
+        left, right = factors.variance
+        for part, gain, noise in self._blocks(rows, factors):
             some, halves = rows[part], (factors.own[part], factors.spread[part])
+            variance = left[part], right
             *found, self.money = buy_rows(
                 some, gain, variance, self.units, self.bits, self.price(some), noise, span, self.V,
                 gains.Cu, self.Pu, halves, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
@@ -290,6 +348,8 @@ class _Turns:
         columns_learn(self.U, gains.Cv, self.Pv, rows, cols, *told[:2])
         self.gain.learn(self.Pv)
         self.variance.learn(gains.Cv)
+        if self.logits is not None:
+            self.logits.learn(gains.Cv)
         self.bought.append((rows, cols))
         for known, lines in zip(self.known, (rows, cols), strict=True):
             known += np.bincount(lines, minlength=len(known))
@@ -304,29 +364,30 @@ class _Turns:
             from entrywise.linalg import _jit_gain
 
             own, spread = _jit_gain.row_parts(rows, gains.U, gains.Cu, self.Pu)
-        gain, variance = (
-            (product.left(x), np.ascontiguousarray(product.right[:, some]))
-            for product, x in ((self.gain, own), (self.variance, spread))
-        )
-        return _Factors(own, spread, gain, variance)
+
+        def pair(of: _Product | _RoughVariance, features: Array) -> _Pair:
+            return of.left(features), np.ascontiguousarray(of.right[:, some])
+
+        logits = None if self.logits is None else pair(self.logits, spread)
+        return _Factors(own, spread, pair(self.gain, own), pair(self.variance, spread), logits)
 
     def _blocks(
         self, rows: Indices, factors: _Factors, some: Indices | slice = EVERY
-    ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.float32], Array]]:
-        """Yield parts of the rows with their gains times (noise + variance), variances, and noises in `some` columns.
+    ) -> Iterator[tuple[slice, NDArray[np.float32], Array]]:
+        """Yield parts of the rows with their gains times (noise + variance), and noises, in `some` columns.
 
-        Gains and variances are in single precision, in the units of the factors; the arrays are used again.
+        Gains are in single precision, in the unit of their factors; the array is used again.
         """
-        gains, n = self.gains, factors.gain[1].shape[1]
+        gains, (left, right) = self.gains, factors.gain
+        n = right.shape[1]
         step = max(1, CACHED // n)
-        both = self.room[: 2 * step * n].reshape(2, step, n)
+        room = self.room[: step * n].reshape(step, n)
         noise = np.full((1, 1), gains.s2)
         for start in range(0, len(rows), step):
             part = slice(start, min(start + step, len(rows)))
-            gain, variance = both[:, : part.stop - start]
-            for (left, right), product in ((factors.gain, gain), (factors.variance, variance)):
-                np.matmul(left[part], right, out=product)
-            if gains.logits is not None:
-                spread = self.units[1] * variance.astype(np.float64)
+            gain = np.matmul(left[part], right, out=room[: part.stop - start])
+            if factors.logits is not None and self.logits is not None:
+                product = factors.logits[0][part] @ factors.logits[1]
+                spread = self.logits.unit * product.astype(np.float64)
                 noise = np.asarray(gains.answer_noise(rows[part], spread, some))
-            yield part, gain, variance, noise
+            yield part, gain, noise

@@ -144,7 +144,7 @@ def line_sums(index: Indices, other: Indices, table: Array, size: int) -> Array:
 def buy_rows(
     rows: Indices,
     gain: NDArray[np.float32],
-    variance: NDArray[np.float32],
+    variance: tuple[NDArray[np.float32], NDArray[np.float32]],
     unit: Array,
     bits: NDArray[np.uint8],
     price: Array,
@@ -169,7 +169,8 @@ def buy_rows(
     q = V.shape[1]
     a, b = np.triu_indices(q)
     price, noise = (np.broadcast_to(x, gain.shape) for x in (price, noise))
-    every = unit[0] * gain / ((unit[1] * variance + noise) * price)
+    spread = unit[1] * (variance[0] @ variance[1]) + noise
+    every = unit[0] * gain / (spread * price)
     is_open = np.unpackbits(bits[rows], axis=1, count=len(V)).view(np.bool_)
     bought: list[tuple[int, int, float, float, float, float]] = []
     for r, i in enumerate(rows.tolist()):

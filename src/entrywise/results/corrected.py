@@ -79,17 +79,18 @@ class Corrected(LowRank):
         cols: ArrayLike,
         of: Of = "answer",
         noise: ArrayLike | None = None,
+        variance: Array | None = None,
     ) -> Array:
         """Return the standard deviation of an answer (or of the true entry) about the completed entry."""
-        spread = np.array(super().deviation(rows, cols, of, noise))
+        spread = np.array(super().deviation(rows, cols, of, noise, variance))
         i, j = self._where(rows, cols)
         hit, at = self._look_up(i, j)
         if not self.has_variance or not hit.any():
             return spread
-        variance = self.seen_variance[at[hit]]
+        own = self.seen_variance[at[hit]]
         if of == "answer":
-            variance = variance + np.broadcast_to(self._noise(noise), i.shape)[hit]
-        spread[hit] = np.sqrt(variance)
+            own = own + np.broadcast_to(self._noise(noise), i.shape)[hit]
+        spread[hit] = np.sqrt(own)
         return spread
 
     def fold_in(

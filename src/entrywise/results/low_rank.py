@@ -330,16 +330,18 @@ class LowRank(Matrix):
         cols: ArrayLike,
         of: Of = "answer",
         noise: ArrayLike | None = None,
+        variance: Array | None = None,
     ) -> Array:
         """Return the standard deviation of an answer (or of the true entry) about the completed entry.
 
         Ones when the result has no posterior: conformal scores are then plain residuals. Corrected for rows with few
-        observations, or line by line, where held-out entries showed the need.
+        observations, or line by line, where held-out entries showed the need. `variance` is the posterior's at these
+        entries, on the scale of :meth:`latent`, where somebody has it; it is left as it is.
         """
         i, j = self._where(rows, cols)
         if self.answers is not None and self.answers.is_binary:
             return self._binary_deviation(i, j, of)
-        found = self.latent_deviation(i, j, of, noise)
+        found = self.latent_deviation(i, j, of, noise, variance)
         if self.units is not None:
             return np.asarray(self.units.at(i, j)[1] * found)
         return np.asarray((1.0 + self.entries(i, j)) * found) if self.logarithm else found
@@ -350,6 +352,7 @@ class LowRank(Matrix):
         cols: ArrayLike,
         of: Of = "answer",
         noise: ArrayLike | None = None,
+        variance: Array | None = None,
     ) -> Array:
         """Return :meth:`deviation` on the scale of :meth:`latent`; the noise is given in the unit of the entries."""
         i, j = self._where(rows, cols)
@@ -359,8 +362,8 @@ class LowRank(Matrix):
             noise = np.asarray(noise, np.float64) / self.units.at(i, j)[1]
         found: Array = np.ones(i.shape)
         if self.has_variance:
-            found = self._latent_variance(i, j)
-            found += self.lack_variance
+            found = self._latent_variance(i, j) if variance is None else variance
+            found = found + self.lack_variance
             found = np.sqrt(found + self._noise(noise) if of == "answer" else found)
         if self.calibration is not None:
             counts = None if self.row_counts is None else self.row_counts[i]

@@ -40,7 +40,7 @@ from entrywise.active.cells.reserve import missing_reserve
 from entrywise.active.cells.rules import RULES, pick_by_rule
 from entrywise.active.cells.top_two import best_row_step
 from entrywise.exceptions import ParameterError
-from entrywise.linalg.gain import Gains
+from entrywise.linalg.gain import Gains, variances_at
 from entrywise.linalg.greedy import pick
 from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
@@ -264,10 +264,13 @@ def _foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
 
     No yes/no answer is implausible: it has no deviation.
     """
+    deviation, cells = None, (batch.rows, batch.cols)
+    if not fit.is_binary:
+        deviation = fit.deviation(*cells, variance=variances_at(fit, *cells))
     return replace(
         batch,
-        expected=fit.entries(batch.rows, batch.cols),
-        deviation=None if fit.is_binary else fit.deviation(batch.rows, batch.cols),
+        expected=fit.entries(*cells),
+        deviation=deviation,
         report={"expected_error": error},
     )
 
