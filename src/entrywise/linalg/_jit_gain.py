@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from entrywise.linalg._jit_lanes import (
+    count_of,
     every,
     larger,
     largest,
@@ -21,6 +22,7 @@ from entrywise.linalg._jit_lanes import (
     prefetch,
     store,
     total,
+    without,
 )
 from entrywise.linalg.small import MISSES, ROUGH
 
@@ -236,16 +238,19 @@ def _top(bits, low, high):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _where(bits, low, high, value):
-    """Return the first place of bits[low:high], eights of them, that holds `value`, which is there.
+def _take(bits, low, high, top):
+    """Return the first place of bits[low:high], eights of them, that holds their largest, and the largest of the others.
 
-    All are looked at: where a loop ends that nobody can foretell, the processor begins anew.
+    In one go, whatever is found: the processor waits where it reads what it has just written, and where a loop ends early.
     """
-    found = low
+    place, count, others = low, 0, without(load(bits, low), top)
     for k in range(high - 8, low - 1, -8):
-        place = place_of(load(bits, k), value)
-        found = k + place if place < 8 else found
-    return found
+        x = load(bits, k)
+        at = place_of(x, top)
+        place = k + at if at < 8 else place
+        count += count_of(x, top)
+        others = larger(others, without(x, top))
+    return place, top if count > 1 else largest(others)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # a division that may raise is not vectorized
@@ -324,16 +329,15 @@ def buy_rows(
         while count + min(enough + 1.0, n) > lines.shape[1]:
             lines, told = _doubled(lines), _doubled(told)
         while top >= floor and looked < enough and missed < MISSES:
-            g = _where(tops, 0, len(tops), top)
-            j = _where(order, g * part, (g + 1) * part, top)
+            g, elsewhere = _take(tops, 0, len(tops), top)
+            j, tops[g] = _take(order, g * part, (g + 1) * part, top)
+            top = max(elsewhere, tops[g])
             stale = rates[j]
             prefetch(V, j * V.shape[1])  # all needed when the next one has been found
             for s in range(0, p, LINE):
                 prefetch(Pv, j * p + s)
                 prefetch(Cv, j * p + s)
             order[j], looked = 0, looked + 1
-            tops[g] = _top(order, g * part, (g + 1) * part)
-            top = _top(tops, 0, len(tops))
             cost, about = price[r * tall, j * wide], noise[r * noise_tall, j * noise_wide]
             if count == most or cost > money or quota[j] <= 0:
                 highest = max(highest, stale)

@@ -15,7 +15,7 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload, register_model
 
-PLACE = ir.IntType(32)
+PLACE, WORD = ir.IntType(32), ir.IntType(64)
 
 
 class Lanes(types.Type):
@@ -179,15 +179,44 @@ def largest(typing, x):
     return types.int32(EIGHT), code
 
 
+def _same(builder, x, number):
+    """Tell which lanes hold a number."""
+    return builder.icmp_signed("==", x, _all(builder, number, x.type))
+
+
+def _bits(builder, same):
+    """Return eight truths as the lowest bits of a word."""
+    return builder.zext(builder.bitcast(same, ir.IntType(8)), WORD)
+
+
 @intrinsic
 def place_of(typing, x, number):
     """Return the first of eight places that holds a whole number, 8 where none does."""
 
     def code(context, builder, signature, args):
-        word = ir.IntType(64)
-        same = builder.icmp_signed("==", args[0], _all(builder, args[1], args[0].type))
-        bits = builder.zext(builder.bitcast(same, ir.IntType(8)), word)
-        ended = builder.or_(bits, ir.Constant(word, 1 << 8))
+        bits = _bits(builder, _same(builder, *args))
+        ended = builder.or_(bits, ir.Constant(WORD, 1 << 8))
         return builder.cttz(ended, ir.Constant(ir.IntType(1), 1))
 
     return types.intp(EIGHT, types.int32), code
+
+
+@intrinsic
+def count_of(typing, x, number):
+    """Return how many of eight places hold a whole number."""
+
+    def code(context, builder, signature, args):
+        return builder.ctpop(_bits(builder, _same(builder, *args)))
+
+    return types.intp(EIGHT, types.int32), code
+
+
+@intrinsic
+def without(typing, x, number):
+    """Return eight whole numbers with zeros where they are `number`."""
+
+    def code(context, builder, signature, args):
+        nothing = ir.Constant(args[0].type, None)
+        return builder.select(_same(builder, *args), nothing, args[0])
+
+    return EIGHT(EIGHT, types.int32), code
