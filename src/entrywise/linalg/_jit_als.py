@@ -10,6 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from entrywise.linalg._jit_lanes import every, load, repeated, store
+
+CACHED = 256  # observations whose designs stay in the processor's first cache
+
 
 @njit(cache=True, nogil=True)
 def group(rows, cols, values, variance, size):
@@ -32,6 +36,48 @@ def group(rows, cols, values, variance, size):
         if each:
             spread[p] = variance[t]
     return pointer, other, found, spread
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _normal_equations(first, count, other, w, y, A, G, h):
+    """Set G, symmetric, to the sum of w a a', and h to that of y a, over the `count` observations of a line.
+
+    A four by four part of G after the other, which stays in the processor's registers while it grows by CACHED
+    observations; what lies below the diagonal is copied. Sums are added in the order of the observations.
+    """
+    Q = A.shape[1]
+    nothing = every(0.0)
+    for b in range(0, Q, 4):
+        store(h, b, nothing)
+        for a in range(Q):
+            store(G, a * Q + b, nothing)
+    for low in range(0, count, CACHED):
+        high = min(low + CACHED, count)
+        for b in range(0, Q, 4):
+            right = load(h, b)
+            for t in range(low, high):
+                right += repeated(y, t) * load(A, other[first + t] * Q + b)
+            store(h, b, right)
+            for a in range(0, b + 4, 4):
+                at = a * Q + b
+                g0, g1, g2, g3 = (
+                    load(G, at),
+                    load(G, at + Q),
+                    load(G, at + 2 * Q),
+                    load(G, at + 3 * Q),
+                )
+                for t in range(low, high):
+                    j = other[first + t] * Q
+                    v = repeated(w, t) * load(A, j + b)
+                    g0 += repeated(A, j + a) * v
+                    g1 += repeated(A, j + a + 1) * v
+                    g2 += repeated(A, j + a + 2) * v
+                    g3 += repeated(A, j + a + 3) * v
+                for s, g in enumerate((g0, g1, g2, g3)):
+                    store(G, at + s * Q, g)
+    for a in range(Q):
+        for b in range(a):
+            G[a, b] = G[b, a]
 
 
 @njit(cache=True, nogil=True)
@@ -75,86 +121,35 @@ def half_sweep(
     G = np.zeros((Q, Q))
     h = np.zeros(Q)
     S = np.zeros((q, q))
-    hs = np.zeros(q)
     L = np.zeros((q, q))
     C = np.zeros((q, q))
     x = np.zeros(q)
-    w1 = 1.0 / base
+    longest, alike = 0, 1.0 / base
     for i in range(start, stop):
-        G[:] = 0.0
-        h[:] = 0.0
-        S[:] = 0.0
-        hs[:] = 0.0
-        weight = 0.0
-        squares = 0.0
-        logs = 0.0
-        t = pointer[i]
-        end = pointer[i + 1]
-        while t < end:
-            if t + 4 <= end:
-                a0 = A[other[t]]
-                a1 = A[other[t + 1]]
-                a2 = A[other[t + 2]]
-                a3 = A[other[t + 3]]
-                if each:
-                    w_0 = 1.0 / (spread[t] + base)
-                    w_1 = 1.0 / (spread[t + 1] + base)
-                    w_2 = 1.0 / (spread[t + 2] + base)
-                    w_3 = 1.0 / (spread[t + 3] + base)
-                else:
-                    w_0 = w_1 = w_2 = w_3 = w1
-                if counted:
-                    w_0 *= across[other[t]]
-                    w_1 *= across[other[t + 1]]
-                    w_2 *= across[other[t + 2]]
-                    w_3 *= across[other[t + 3]]
-                y0 = values[t] - off[other[t]]
-                y1 = values[t + 1] - off[other[t + 1]]
-                y2 = values[t + 2] - off[other[t + 2]]
-                y3 = values[t + 3] - off[other[t + 3]]
-                weight += w_0 + w_1 + w_2 + w_3
-                squares += w_0 * y0 * y0 + w_1 * y1 * y1 + w_2 * y2 * y2 + w_3 * y3 * y3
-                for b in range(Q):
-                    h[b] += (
-                        w_0 * y0 * a0[b] + w_1 * y1 * a1[b] + w_2 * y2 * a2[b] + w_3 * y3 * a3[b]
-                    )
+        longest = max(longest, pointer[i + 1] - pointer[i])
+    w, y = np.empty(longest), np.empty(longest)  # weights, and weighted values, of a line
+    for i in range(start, stop):
+        first, count = pointer[i], pointer[i + 1] - pointer[i]
+        weight = squares = logs = 0.0
+        for t in range(count):
+            j = other[first + t]
+            w[t] = 1.0 / (spread[first + t] + base) if each else alike
+            if counted:
+                w[t] *= across[j]
+            y[t] = values[first + t] - off[j]
+            weight += w[t]
+            squares += w[t] * y[t] * y[t]
+            y[t] *= w[t]
+        _normal_equations(first, count, other, w, y, A, G, h)
+        for a in range(q):
+            for b in range(q):
+                S[a, b] = 0.0 if each_extra else weight * extra[0, a, b]
+        if each_extra:
+            for t in range(count):
+                j = other[first + t]
                 for a in range(q):
-                    s0 = w_0 * a0[a]
-                    s1 = w_1 * a1[a]
-                    s2 = w_2 * a2[a]
-                    s3 = w_3 * a3[a]
-                    for b in range(Q):
-                        G[a, b] += s0 * a0[b] + s1 * a1[b] + s2 * a2[b] + s3 * a3[b]
-                step = 4
-            else:
-                a0 = A[other[t]]
-                w_0 = 1.0 / (spread[t] + base) if each else w1
-                if counted:
-                    w_0 *= across[other[t]]
-                y0 = values[t] - off[other[t]]
-                weight += w_0
-                squares += w_0 * y0 * y0
-                for b in range(Q):
-                    h[b] += w_0 * y0 * a0[b]
-                for a in range(q):
-                    s0 = w_0 * a0[a]
-                    for b in range(Q):
-                        G[a, b] += s0 * a0[b]
-                step = 1
-            if each_extra:
-                for s in range(step):
-                    E = extra[other[t + s]]
-                    w_0 = 1.0 / (spread[t + s] + base) if each else w1
-                    if counted:
-                        w_0 *= across[other[t + s]]
-                    for a in range(q):
-                        for b in range(q):
-                            S[a, b] += w_0 * E[a, b]
-            t += step
-        if not each_extra:
-            for a in range(q):
-                for b in range(q):
-                    S[a, b] = weight * extra[0, a, b]
+                    for b in range(q):
+                        S[a, b] += w[t] * extra[j, a, b]
         # E[a a'] adds the covariance of v_j; its covariance with c_j moves the right-hand side
         squares += S[k, k]
         for a in range(k):
@@ -195,13 +190,16 @@ def half_sweep(
                     s0 += S[c, a] * S[c, b]
                 C[a, b] = s0
                 C[b, a] = s0
-        mean[i] = x
+        for a in range(q):  # place by place: to set a slice takes seconds to compile
+            mean[i, a] = x[a]
         if keep:
-            cov[i] = C
-        if end > pointer[i]:
+            for a in range(q):
+                for b in range(q):
+                    cov[i, a, b] = C[a, b]
+        if count > 0:
             times = line[i] if len(line) > 0 else 1.0
             seen = 0.0
-            for t in range(pointer[i], end):
+            for t in range(first, first + count):
                 c0 = across[other[t]] if counted else 1.0
                 seen += c0
                 if each:

@@ -78,6 +78,19 @@ def load(typing, array, at):
 
 
 @intrinsic
+def repeated(typing, array, at):
+    """Return the number at place `at` of an array in order (C) in all lanes."""
+    lanes = _lanes_of(array)
+
+    def code(context, builder, signature, args):
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+        number = builder.load(builder.gep(data, [args[1]]))
+        return _all(builder, number, context.get_value_type(lanes))
+
+    return lanes(array, types.intp), code
+
+
+@intrinsic
 def store(typing, array, at, x):
     """Write lanes to an array in order (C), from place `at` on."""
     lanes = _lanes_of(array)
