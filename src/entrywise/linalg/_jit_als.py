@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from entrywise.linalg._jit_lanes import every, load, repeated, store
+from entrywise.linalg._jit_lanes import LINE, load, prefetch, repeated, store
 
 CACHED = 256  # observations whose designs stay in the processor's first cache
 
@@ -39,45 +39,31 @@ def group(rows, cols, values, variance, size):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _normal_equations(first, count, other, w, y, A, G, h):
-    """Set G, symmetric, to the sum of w a a', and h to that of y a, over the `count` observations of a line.
+def _add_products(A, other, first, count, w, y, G, h):
+    """Add to G the sum of w a a', and to h that of y a, over `count` observations; what lies left of G's blocks is not set.
 
-    A four by four part of G after the other, which stays in the processor's registers while it grows by CACHED
-    observations; what lies below the diagonal is copied. Sums are added in the order of the observations.
+    A four by four part after the other, which stays in the processor's registers. Sums are added in the order of the
+    observations.
     """
     Q = A.shape[1]
-    nothing = every(0.0)
     for b in range(0, Q, 4):
-        store(h, b, nothing)
-        for a in range(Q):
-            store(G, a * Q + b, nothing)
-    for low in range(0, count, CACHED):
-        high = min(low + CACHED, count)
-        for b in range(0, Q, 4):
-            right = load(h, b)
-            for t in range(low, high):
-                right += repeated(y, t) * load(A, other[first + t] * Q + b)
-            store(h, b, right)
-            for a in range(0, b + 4, 4):
-                at = a * Q + b
-                g0, g1, g2, g3 = (
-                    load(G, at),
-                    load(G, at + Q),
-                    load(G, at + 2 * Q),
-                    load(G, at + 3 * Q),
-                )
-                for t in range(low, high):
-                    j = other[first + t] * Q
-                    v = repeated(w, t) * load(A, j + b)
-                    g0 += repeated(A, j + a) * v
-                    g1 += repeated(A, j + a + 1) * v
-                    g2 += repeated(A, j + a + 2) * v
-                    g3 += repeated(A, j + a + 3) * v
-                for s, g in enumerate((g0, g1, g2, g3)):
-                    store(G, at + s * Q, g)
-    for a in range(Q):
-        for b in range(a):
-            G[a, b] = G[b, a]
+        right = load(h, b)
+        for t in range(count):
+            right += repeated(y, t) * load(A, other[first + t] * Q + b)
+        store(h, b, right)
+        for a in range(0, b + 4, 4):
+            at = a * Q + b
+            g0, g1 = load(G, at), load(G, at + Q)
+            g2, g3 = load(G, at + 2 * Q), load(G, at + 3 * Q)
+            for t in range(count):
+                j = other[first + t] * Q
+                v = repeated(w, t) * load(A, j + b)
+                g0 += repeated(A, j + a) * v
+                g1 += repeated(A, j + a + 1) * v
+                g2 += repeated(A, j + a + 2) * v
+                g3 += repeated(A, j + a + 3) * v
+            for s, g in enumerate((g0, g1, g2, g3)):
+                store(G, at + s * Q, g)
 
 
 @njit(cache=True, nogil=True)
@@ -124,32 +110,44 @@ def half_sweep(
     L = np.zeros((q, q))
     C = np.zeros((q, q))
     x = np.zeros(q)
-    longest, alike = 0, 1.0 / base
+    w, y = np.empty(CACHED), np.empty(CACHED)  # weights, and weighted values
+    alike = 1.0 / base
     for i in range(start, stop):
-        longest = max(longest, pointer[i + 1] - pointer[i])
-    w, y = np.empty(longest), np.empty(longest)  # weights, and weighted values, of a line
-    for i in range(start, stop):
-        first, count = pointer[i], pointer[i + 1] - pointer[i]
         weight = squares = logs = 0.0
-        for t in range(count):
-            j = other[first + t]
-            w[t] = 1.0 / (spread[first + t] + base) if each else alike
-            if counted:
-                w[t] *= across[j]
-            y[t] = values[first + t] - off[j]
-            weight += w[t]
-            squares += w[t] * y[t] * y[t]
-            y[t] *= w[t]
-        _normal_equations(first, count, other, w, y, A, G, h)
+        for a in range(Q):
+            h[a] = 0.0
+            for b in range(Q):
+                G[a, b] = 0.0
         for a in range(q):
             for b in range(q):
-                S[a, b] = 0.0 if each_extra else weight * extra[0, a, b]
-        if each_extra:
+                S[a, b] = 0.0
+        for first in range(pointer[i], pointer[i + 1], CACHED):
+            count = min(CACHED, pointer[i + 1] - first)
             for t in range(count):
                 j = other[first + t]
-                for a in range(q):
-                    for b in range(q):
-                        S[a, b] += w[t] * extra[j, a, b]
+                for s in range(0, Q, LINE):
+                    prefetch(A, j * Q + s)
+                w[t] = 1.0 / (spread[first + t] + base) if each else alike
+                if counted:
+                    w[t] *= across[j]
+                y[t] = values[first + t] - off[j]
+                weight += w[t]
+                squares += w[t] * y[t] * y[t]
+                y[t] *= w[t]
+            _add_products(A, other, first, count, w, y, G, h)
+            if each_extra:
+                for t in range(count):
+                    j = other[first + t]
+                    for a in range(q):
+                        for b in range(q):
+                            S[a, b] += w[t] * extra[j, a, b]
+        for a in range(q):
+            for b in range(a):
+                G[a, b] = G[b, a]
+        if not each_extra:
+            for a in range(q):
+                for b in range(q):
+                    S[a, b] = weight * extra[0, a, b]
         # E[a a'] adds the covariance of v_j; its covariance with c_j moves the right-hand side
         squares += S[k, k]
         for a in range(k):
@@ -196,14 +194,16 @@ def half_sweep(
             for a in range(q):
                 for b in range(q):
                     cov[i, a, b] = C[a, b]
-        if count > 0:
+        seen = float(pointer[i + 1] - pointer[i])
+        if seen > 0:
             times = line[i] if len(line) > 0 else 1.0
-            seen = 0.0
-            for t in range(first, first + count):
-                c0 = across[other[t]] if counted else 1.0
-                seen += c0
-                if each:
-                    logs += c0 * np.log(spread[t] + base)
+            if counted or each:
+                seen = 0.0
+                for t in range(pointer[i], pointer[i + 1]):
+                    c0 = across[other[t]] if counted else 1.0
+                    seen += c0
+                    if each:
+                        logs += c0 * np.log(spread[t] + base)
             if not each:
                 logs = seen * np.log(base)
             fit = squares

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from entrywise.linalg._jit_lanes import (
+    LINE,
     count_of,
     every,
     larger,
@@ -28,7 +29,6 @@ from entrywise.linalg.small import MISSES, ROUGH
 
 EXPECTED = 64  # cells that a row buys at once, for which there is room from the beginning
 LINES = 64  # that are turned at once: they stay in the processor's cache
-LINE = 8  # numbers that the processor's cache holds side by side
 # of every byte its bits as ones and zeros in single precision, written as whole numbers
 ONES = (
     np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32).view(np.int32)

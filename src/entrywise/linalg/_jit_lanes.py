@@ -15,6 +15,7 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload, register_model
 
+LINE = 8  # numbers in double precision that the processor's cache holds side by side
 PLACE, WORD = ir.IntType(32), ir.IntType(64)
 
 
