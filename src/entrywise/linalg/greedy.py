@@ -261,7 +261,7 @@ class _Turns:
         """Return the largest gain for its price of an open cell of each row in `some` columns, 0 where none is open."""
         if not len(rows):
             return np.zeros(0)
-        is_open = self.bits[np.ix_(rows, some >> 3)] >> (7 - (some & 7)).astype(np.uint8) & 1
+        is_open = self.bits[rows][:, some >> 3] >> (7 - (some & 7)).astype(np.uint8) & 1
         price = self.price(rows)
         price = price if price.shape[1] == 1 else price[:, some]
         factors, found = self._factors(rows, some), np.empty(len(rows))

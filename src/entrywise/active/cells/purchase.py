@@ -222,6 +222,11 @@ class Purchase:
             found &= self.col_open[j]
         return found
 
+    @property
+    def all_may_be_reserve(self) -> bool:
+        """Whether every cell is available and none was known beforehand."""
+        return self.available is None and not len(self.known)
+
     def may_be_reserve(self, rows: Indices) -> NDArray[np.bool_]:
         """Tell which cells of whole rows were not known beforehand."""
         return self._without(rows, self.known)

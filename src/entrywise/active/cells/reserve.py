@@ -109,7 +109,9 @@ def _drawn(state: Purchase, money: float, seed: int) -> tuple[Indices, Array]:
     cells = []
     for rows in state.row_blocks(CACHED):
         at = _below(seed, rows, n, _chance(c, state.line_price(rows)))
-        cells.append(rows[0] * n + at[state.may_be_reserve(rows).ravel()[at]])
+        if not state.all_may_be_reserve:
+            at = at[state.may_be_reserve(rows).ravel()[at]]
+        cells.append(rows[0] * n + at)
     chosen = np.concatenate(cells)
     price = state.price_of(chosen)
     chance = _chance(c, price)
@@ -146,10 +148,13 @@ def _prices(state: Purchase) -> tuple[Array, Array]:
     """Return the prices of the cells that may be in a reserve, in order, and how many cells have each."""
     found, counts = [], []
     for rows in state.row_blocks():
-        price, free = state.line_price(rows), state.may_be_reserve(rows)
-        axis = tuple(k for k in (0, 1) if price.shape[k] == 1)  # along which cells cost the same
+        price = state.line_price(rows)
         found.append(price.ravel())
-        counts.append(free.sum(axis=axis, keepdims=True).ravel())
+        if state.all_may_be_reserve:
+            counts.append(np.full(price.size, len(rows) * state.shape[1] // price.size))
+            continue
+        axis = tuple(k for k in (0, 1) if price.shape[k] == 1)  # along which cells cost the same
+        counts.append(state.may_be_reserve(rows).sum(axis=axis, keepdims=True).ravel())
     every, of_each = np.concatenate(found), np.concatenate(counts)
     price, place = np.unique(every, return_inverse=True)
     total = np.asarray(np.bincount(place.ravel(), of_each, len(price)), np.float64)
