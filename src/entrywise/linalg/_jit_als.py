@@ -40,10 +40,10 @@ def group(rows, cols, values, variance, size):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _add_products(A, other, first, count, w, y, G, h):
-    """Add to G the sum of w a a', and to h that of y a, over `count` observations; what lies left of G's blocks is not set.
+    """Add to G the sum of w a a', and to h that of y a, over `count` observations.
 
-    A four by four part after the other, which stays in the processor's registers. Sums are added in the order of the
-    observations.
+    A four by four part after the other, which stays in the processor's registers; parts below the diagonal ones are left
+    out. Sums are added in the order of the observations.
     """
     Q = A.shape[1]
     for b in range(0, Q, 4):
