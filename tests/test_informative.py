@@ -14,7 +14,7 @@ from entrywise.apply.leaderboard import Bought, scores
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
 from entrywise.linalg import small
-from entrywise.linalg.gain import Gains, leverage, variances_at
+from entrywise.linalg.gain import Gains, foretold_at, leverage
 from entrywise.linalg.greedy import _RoughVariance, pick
 from entrywise.oracles import FunctionOracle, MatrixOracle
 from entrywise.passive import low_rank
@@ -112,6 +112,13 @@ def test_leverage_sums_to_the_rank():
     assert leverage(X).sum() == pytest.approx(4.0)
 
 
+def numbers(rough, features):
+    """Return the two numbers of rows, as a product in double precision."""
+    p = features.shape[1] // 2
+    own, shared = rough.of_row
+    return np.stack([features[:, :p] @ own, features[:, p:] @ shared], axis=1)
+
+
 @pytest.mark.parametrize("scale", [1e-120, 1.0, 1e120])
 def test_rough_variances_have_the_means_of_the_exact_ones(fitted, scale):
     fit, seen, _ = fitted
@@ -121,7 +128,7 @@ def test_rough_variances_have_the_means_of_the_exact_ones(fitted, scale):
     rows, cols = row_features(U, gains.Cu), col_features(V, gains.Cv)
     p = gains.Cu.shape[1]
     rough = _RoughVariance(rows, cols[:, :p], cols[:, p:])
-    left = rough.left(rows).astype(np.float64)
+    left = numbers(rough, rows)
     exact = np.stack([rows[:, :p] @ cols[:, :p].T, rows[:, p:] @ cols[:, p:].T])
     about = rough.unit * np.stack([np.outer(left[:, k], rough.right[k]) for k in (0, 1)])
     assert (about > 0.0).all()
@@ -130,7 +137,7 @@ def test_rough_variances_have_the_means_of_the_exact_ones(fitted, scale):
     np.testing.assert_allclose(about[1].mean(axis=0), exact[1].mean(axis=0), rtol=1e-5)
     alike = np.outer(np.arange(1.0, 13.0), gains.Cu[0])  # matrices that differ in size alone
     rough = _RoughVariance(np.hstack([alike, rows[:, p:]]), cols[:, :p], cols[:, p:])
-    left = rough.left(np.hstack([alike, rows[:, p:]])).astype(np.float64)
+    left = numbers(rough, np.hstack([alike, rows[:, p:]]))
     first = np.outer(left[:, 0], rough.right[0])
     np.testing.assert_allclose(rough.unit * first, alike @ cols[:, :p].T, rtol=1e-5)
 
@@ -160,19 +167,21 @@ def test_an_order_by_rough_variances_buys_as_much(kind, monkeypatch):
 
 
 @pytest.mark.slow
-def test_variances_of_many_entries_are_those_of_the_fit():
+def test_what_is_foretold_of_many_entries_is_what_the_fit_says():
     rng = np.random.default_rng(4)
     A, known = random_low_rank(150, 90, 3, seed=1), rng.random((150, 90)) < 0.2
     fit = low_rank(ew.Observations.from_dense(np.where(known, A, np.nan)), rank=3)
     i, j = rng.integers(150, size=2000), rng.integers(90, size=2000)
-    found = variances_at(fit, i, j)
+    mean, found = foretold_at(fit, i, j)
+    np.testing.assert_allclose(mean, fit.latent(i, j), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(fit.answered(mean, i, j), fit.entries(i, j), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found, fit.variance(i, j), rtol=1e-10)
     before = found.copy()
     for of in ("answer", "truth"):
         known_variance = fit.deviation(i, j, of, variance=found)
         np.testing.assert_allclose(known_variance, fit.deviation(i, j, of), rtol=1e-10)
     np.testing.assert_array_equal(found, before)
-    assert variances_at(fit, i[:900], j[:900]) is None
+    assert foretold_at(fit, i[:900], j[:900]) is None
 
 
 @pytest.mark.slow

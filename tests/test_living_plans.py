@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 import entrywise as ew
 from entrywise.active import most_informative, rank_one, subspace, top_two
+from entrywise.active.cells import purchase as purchase_module
 from entrywise.active.cells.plates import PlateFormat, without_plate_effects
 from entrywise.active.cells.purchase import Purchase, see_purchase
 from entrywise.active.cells.reserve import reserve_cells, uniform_of
 from entrywise.active.pairs import sequential_halving, successive_elimination
 from entrywise.exceptions import ParameterError
 from entrywise.gallery import random_low_rank
+from entrywise.linalg import small
 from entrywise.linalg.gain import Gains
 from entrywise.linalg.joint_gain import JointGains
 from entrywise.oracles import BernoulliOracle, MatrixOracle
@@ -72,6 +74,21 @@ def test_numbers_in_order_are_distinct(numbers):
     assert distinct(index).dtype == np.int64
     assert distinct(index).tolist() == sorted(set(numbers))
     assert has_equals(index) == (len(set(numbers)) < len(numbers))
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+@given(st.lists(st.integers(0, 199), max_size=30), st.lists(st.integers(0, 199), max_size=30))
+def test_lists_of_cells_are_put_in_order_and_looked_up(is_large, some, others):
+    state = Purchase((10, 20), ew.Prices(), 9.0, None, np.random.default_rng(0))
+    every = [np.array(x, np.int64) for x in (some, others)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small, "SMALL", -1 if is_large else 10_000)
+        patch.setattr(purchase_module, "SPARSE", 10**9)
+        state.taken = state._in_order(every[0])
+        assert state.taken.tolist() == sorted(set(some))
+        assert state.with_taken(every[1]).taken.tolist() == sorted({*some, *others})
+        firsts = [k for k, x in enumerate(others) if x not in some and x not in others[:k]]
+        assert state._first_open(every[1]).tolist() == firsts
 
 
 def test_what_is_out_lowers_variances_as_if_it_were_known():

@@ -21,9 +21,10 @@ from entrywise.linalg import (
     small_crowd,
     small_products,
 )
-from entrywise.linalg.gain import row_parts, sandwich
+from entrywise.linalg.gain import sandwich
 from entrywise.linalg.greedy import LANES
 from entrywise.linalg.laplacian import Laplacian
+from entrywise.results.posterior import inside, squares
 
 
 def problem(seed, known, widest=4, most=3):
@@ -99,20 +100,25 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
     money, most = float(rng.random() * m * n), int(rng.integers(1, m * n + 1))
     quota, known = rng.integers(0, 3, size=n), rng.integers(1, 5, size=m)
     deep = (float(rng.integers(1, 4)), float(rng.random()))
+    before = int(rng.integers(3))  # cells in the basket, which has no room for more
+    basket = rng.integers(9, size=(2, before)), rng.random((4, before))
     answers = []
     for ways in (small, _jit_gain):
         Cu, Cv, M, N = (x.copy() for x in state)
         Pu, Pv = sandwich(Cu, M), sandwich(Cv, N)
         np.testing.assert_allclose(_jit_gain.sandwich(Cu, M), Pu, rtol=1e-10, atol=1e-10)
         free, best, bits = quota.copy(), np.zeros(m), np.packbits(is_open, axis=1)
-        parts = (row_parts if ways is small else _jit_gain.row_parts)(np.arange(m), U, Cu, Pu)
         wide = ((0, 0), (0, 0 if ways is small else -q % LANES))
-        got = ways.buy_rows(
-            np.arange(m), gain, variance, unit, bits, price, noise, span, np.pad(V, wide), Cu, Pu, parts, Cv, Pv,
-            level, money, most, free, known, deep, by_sum, best,
+        lines, told, count, left = ways.buy_rows(
+            np.arange(m), gain, variance, unit, bits, price, noise, span, squares(U), inside(q), np.pad(V, wide),
+            Cu, Pu, Cv, Pv, level, money, most + before, free, known, deep, by_sum, best, basket, before,
         )  # fmt: skip
-        ways.columns_learn(np.pad(U, wide), Cv, Pv, *got[0], *got[1][:2])
-        answers.append([*got, *parts, Cu, Cv, Pu, Pv, free, best, bits])
+        assert before <= count <= most + before
+        np.testing.assert_array_equal(lines[:, :before], basket[0])
+        np.testing.assert_array_equal(told[:, :before], basket[1])
+        lines, told = lines[:, before:count].copy(), told[:, before:count].copy()
+        ways.columns_learn(np.pad(U, wide), Cv, Pv, *lines, *told[:2])
+        answers.append([lines, told, left, Cu, Cv, Pu, Pv, free, best, bits])
     for mine, theirs in zip(*answers, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(answers[0][0], answers[1][0])

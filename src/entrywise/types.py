@@ -11,6 +11,8 @@ Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
+MARKED = 32  # bytes a number, up to which each one below the largest gets a mark: a tenth of the time of an order
+
 
 def distinct(index: Indices) -> Indices:
     """Return whole numbers in order, each once; ``np.unique`` hashes them, which takes fifty times as long where most differ.
@@ -26,6 +28,11 @@ def distinct(index: Indices) -> Indices:
 
 def has_equals(index: Indices) -> bool:
     """Tell whether a number occurs more than once."""
+    low, top = int(index.min(initial=0)), int(index.max(initial=0))
+    if low >= 0 and top < MARKED * len(index):
+        marked = np.zeros(top + 1, bool)
+        marked[index] = True
+        return int(np.count_nonzero(marked)) < len(index)
     found = _in_order(index)
     return bool(np.any(found[1:] == found[:-1]))
 

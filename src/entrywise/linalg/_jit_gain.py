@@ -21,13 +21,13 @@ from entrywise.linalg._jit_lanes import (
     load,
     place_of,
     prefetch,
+    repeated,
     store,
     total,
     without,
 )
 from entrywise.linalg.small import MISSES, ROUGH
 
-EXPECTED = 64  # cells that a row buys at once, for which there is room from the beginning
 LINES = 64  # that are turned at once: they stay in the processor's cache
 # of every byte its bits as ones and zeros in single precision, written as whole numbers
 ONES = (
@@ -50,6 +50,28 @@ def line_sums(index, other, table, size):
 
 
 @njit(cache=True, nogil=True)
+def sum_of_products(left, right, pointer, cells, n):
+    """Return the sum of the products of row and column features, (m, 2p) and (n, 2p), over some cells.
+
+    cells : coded as i n + j, in order, those of row i from pointer[i] on.
+    """
+    p, found = right.shape[1], 0.0
+    sums, whole = np.empty(p), p - p % 4
+    for i in range(len(left)):
+        for s in range(p):
+            sums[s] = 0.0
+        for t in range(pointer[i], pointer[i + 1]):
+            j = cells[t] - i * n
+            for s in range(0, whole, 4):
+                store(sums, s, load(sums, s) + load(right, j * p + s))
+            for s in range(whole, p):
+                sums[s] += right[j, s]
+        for s in range(p):
+            found += left[i, s] * sums[s]
+    return found
+
+
+@njit(cache=True, nogil=True)
 def products_at(left, right, i, j):
     """Return the products of lines i of `left` with lines j of `right`, shape (t,)."""
     p, found = left.shape[1], np.empty(len(i))
@@ -65,24 +87,49 @@ def products_at(left, right, i, j):
 
 
 @njit(cache=True, nogil=True)
-def row_parts(rows, U, C, P):
-    """Return the halves of some rows of the gains and the variances, (r, 2p) each, of designs and packed matrices of all.
+def row_factors(rows, squares, inside, C, P, by, own_by, shared_by):
+    """Return what the cells of some rows are scored by, in single precision: (r, 2p) for gains and (r, 2) for variances.
 
-    P : (m, p), C M C of every row.
+    squares : (m, p), outer squares u u' of every row; inside : see :func:`_add_inside`; C, P : (m, p), packed, covariances
+    and C M C. The halves of a gain, P and u u', come times `by`, (2p,); those of a variance as their products with `own_by`
+    and `shared_by`, (p,) each.
     """
-    q, p = U.shape[1], C.shape[1]
-    gain, variance = np.empty((len(rows), 2 * p)), np.empty((len(rows), 2 * p))
+    p = C.shape[1]
+    gain, variance = np.empty((len(rows), 2 * p), np.float32), np.empty((len(rows), 2), np.float32)
+    shared = np.empty((1, p))
     for r in range(len(rows)):
-        i, s = rows[r], 0
-        for a in range(q):
-            for b in range(a, q):
-                twice = 1.0 if a == b else 2.0
-                square = twice * U[i, a] * U[i, b]
-                gain[r, s], gain[r, p + s] = P[i, s], square
-                variance[r, s] = C[i, s]
-                variance[r, p + s] = square + twice * C[i, s] if b < q - 1 else square
-                s += 1
+        i = rows[r]
+        for s in range(p):
+            gain[r, s] = P[i, s] * by[s]
+        for s in range(p):
+            gain[r, p + s] = squares[i, s] * by[p + s]
+        _add_inside(squares, inside, C, i, shared[0])
+        variance[r, 0] = _product(C, i, own_by)
+        variance[r, 1] = _product(shared, 0, shared_by)
     return gain, variance
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _add_inside(squares, inside, C, i, found):
+    """Set `found`, (p,), to what a column's packed covariance is multiplied by for its part of a variance in row i.
+
+    inside : (p,), how often the trace of a product of two packed matrices counts each place, the bias left out.
+    """
+    for s in range(len(found)):
+        found[s] = squares[i, s] + inside[s] * C[i, s]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _product(left, i, right):
+    """Return the product of line i with a vector."""
+    p, sums = left.shape[1], every(0.0)
+    whole = p - p % 4
+    for s in range(0, whole, 4):
+        sums += load(left, i * p + s) * load(right, s)
+    found = total(sums)
+    for s in range(whole, p):
+        found += left[i, s] * right[s]
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -118,23 +165,24 @@ def _unpack(packed, i, full, which):
 def sandwich(C, M):
     """Return C M C of packed matrices, packed."""
     q = int(np.sqrt(2.0 * C.shape[1]))  # p = q (q + 1) / 2
-    full, row, found = np.empty((2, q, q)), np.empty(q), np.empty_like(C)
+    width = q + -q % 4
+    full, half, found = np.zeros((2, q, width)), np.zeros((1, q, width)), np.empty_like(C)
     for i in range(len(C)):
         _unpack(C, i, full, 0)
         _unpack(M, i, full, 1)
-        s = 0
         for a in range(q):
-            for b in range(q):
-                row[b] = 0.0
-            for c in range(q):
-                for b in range(q):
-                    row[b] += full[0, a, c] * full[1, c, b]
-            for b in range(a, q):
-                entry = 0.0
+            for b in range(0, width, 4):
+                sums = every(0.0)
                 for c in range(q):
-                    entry += row[c] * full[0, c, b]
-                found[i, s] = entry
-                s += 1
+                    sums += repeated(full, a * width + c) * load(full, (q + c) * width + b)
+                store(half, a * width + b, sums)
+        for a in range(q):
+            for b in range(0, width, 4):
+                sums = every(0.0)
+                for c in range(q):
+                    sums += repeated(half, a * width + c) * load(full, c * width + b)
+                store(full, (q + a) * width + b, sums)
+        _pack(full, 1, found, i)
     return found
 
 
@@ -160,23 +208,34 @@ def _next_halves(matrices, two, now, square, inverse, X, k):
     q, width = matrices.shape[1:]
     here, there = 2 * now * width, 2 * (1 - now) * width
     gain = variance = every(0.0)
-    for b in range(0, width, 4):
-        first = second = every(0.0)
-        x, w = load(two, here + b), load(two, here + width + b)
+    for b in range(0, width, 8):
+        first0 = first1 = second0 = second1 = every(0.0)
+        x0, x1 = load(two, here + b), load(two, here + b + 4)
+        w0, w1 = load(two, here + width + b), load(two, here + width + b + 4)
         for a in range(q):
-            at, v = a * width + b, every(X[k, a])
+            at, v = a * width + b, repeated(X, k * width + a)
             share = every(inverse * two[now, 0, a])
             both = every(square * two[now, 0, a] - inverse * two[now, 1, a])
-            c = load(matrices, at) - share * x
-            e = load(matrices, q * width + at) + (both * x - share * w)
-            store(matrices, at, c)
-            store(matrices, q * width + at, e)
-            first += c * v
-            second += e * v
-        store(two, there + b, first)
-        store(two, there + width + b, second)
-        variance += first * load(X, k * width + b)
-        gain += second * load(X, k * width + b)
+            c0 = load(matrices, at) - share * x0
+            c1 = load(matrices, at + 4) - share * x1
+            e0 = load(matrices, q * width + at) + (both * x0 - share * w0)
+            e1 = load(matrices, q * width + at + 4) + (both * x1 - share * w1)
+            store(matrices, at, c0)
+            store(matrices, at + 4, c1)
+            store(matrices, q * width + at, e0)
+            store(matrices, q * width + at + 4, e1)
+            first0 += c0 * v
+            first1 += c1 * v
+            second0 += e0 * v
+            second1 += e1 * v
+        store(two, there + b, first0)
+        store(two, there + b + 4, first1)
+        store(two, there + width + b, second0)
+        store(two, there + width + b + 4, second1)
+        variance += first0 * load(X, k * width + b)
+        variance += first1 * load(X, k * width + b + 4)
+        gain += second0 * load(X, k * width + b)
+        gain += second1 * load(X, k * width + b + 4)
     return total(gain), total(variance)
 
 
@@ -201,8 +260,8 @@ def _column_halves(form, Pv, Cv, j):
 
 @njit(cache=True, nogil=True)
 def _doubled(X):
-    """Return a matrix with room for twice as many columns."""
-    found = np.empty((X.shape[0], 2 * X.shape[1]), X.dtype)
+    """Return a matrix with room for twice as many columns, and one more."""
+    found = np.empty((X.shape[0], 2 * X.shape[1] + 1), X.dtype)
     found[:, : X.shape[1]] = X
     return found
 
@@ -255,30 +314,31 @@ def _take(bits, low, high, top):
 
 @njit(cache=True, nogil=True, error_model="numpy")  # a division that may raise is not vectorized
 def buy_rows(
-    rows, gain, variance, unit, bits, price, noise, span, V, Cu, Pu, parts, Cv, Pv,
-    level, money, most, quota, known, deep, by_sum, best,
+    rows, gain, variance, unit, bits, price, noise, span, squares, inside, V, Cu, Pu, Cv, Pv,
+    level, money, most, quota, known, deep, by_sum, best, bought, count,
 ):  # fmt: skip
-    """Buy in a block of rows what reaches `level`; return what was bought and the money left.
+    """Buy in a block of rows what reaches `level`; return what was bought, how many cells, and the money left.
 
     gain : (r, n), in single precision, gain times (noise + variance) of all cells of the block; variance : (r, 2) and
     (2, n), whose product is about their variance; both over what `unit` says, two numbers. bits : (m, n / 8), packed, one
     a cell that is open, changed in place. price : broadcasts to (r, n), as does noise, that of an answer;
-    span : that of yes/no answers, 0 where all cells count alike. V : (n, width), designs, last coordinate one, with zeros
-    behind them that fill whole lanes.
+    span : that of yes/no answers, 0 where all cells count alike. squares : (m, p), outer squares u u' of every row;
+    inside : (p,), see :func:`_add_inside`. V : (n, width), designs, last coordinate one, with zeros behind them that fill
+    eights.
     Packed: Cu, Pu, covariances of all rows and C M C, changed in place (with `by_sum` M stays); Cv, Pv, covariances of
-    the columns and C N C. parts : two of (r, 2p), :func:`row_parts` of the block.
+    the columns and C N C.
     deep : of a row the best are looked at, ``deep[0] + deep[1] t (r / level - 1)`` where it knows t = known[i] cells and
     the best promises r, and none after MISSES that fell below the level one after the other. The next one is the best of
     the bests of parts of the row, sqrt(n) cells each.
-    quota : (n,), cells that a column may still give; -1 after it has refused one. most : cells at most.
+    quota : (n,), cells that a column may still give; -1 after it has refused one. most : cells at most, those included
+    that were bought before.
     best : (m,), gets what a row may gain for its price at most, of the rows of the block.
-    Bought are (2, b) rows and columns, and (4, b) variances, losses, rates and prices: the variance of what a purchase tells
-    its column, and its loss, what N loses times u u'.
+    bought : room for (2, b) rows and columns, and (4, b) variances, losses, rates and prices, of which `count` were bought
+    before; returned larger where it is too small. The variance is that of what a purchase tells its column, and its loss
+    what N loses times u u'.
     """
-    n, p, count = len(V), Cu.shape[1], 0
-    room = EXPECTED * len(rows)
-    lines, told = np.empty((2, room), np.int64), np.empty((4, room))
-    own_parts, spread_parts = parts  # each look at a tuple would count their owners
+    n, p = len(V), Cu.shape[1]
+    lines, told = bought  # each look at a tuple would count their owners
     of_rows, of_cols = variance
     of_row, of_col = of_cols[0], of_cols[1]  # what each part of a row is multiplied by
     row, two = _rooms(p, V)
@@ -296,6 +356,12 @@ def buy_rows(
     floor = max(_bits_of(level / ROUGH, single), np.int32(1))  # what is 0 is never looked at
     for r in range(len(rows)):
         i, along_row, along_col = rows[r], of_rows[r, 0], of_rows[r, 1]
+        # long before they are read: the processor waits for numbers that were written one by one
+        _unpack(Cu, i, row, 0)
+        _unpack(Pu, i, row, 1)
+        for s in range(p):
+            form[0, s] = squares[i, s]
+        _add_inside(squares, inside, Cu, i, form[1])
         _ones(bits, i, free_bits)
         if wide == 0 and noise_wide == 0:
             each = np.float32(unit[0] / unit[1] / price[r * tall, 0])
@@ -319,10 +385,6 @@ def buy_rows(
         best[i] = ROUGH * promise
         if top < floor or count == most:
             continue
-        _unpack(Cu, i, row, 0)
-        _unpack(own_parts, r, row, 1)
-        for s in range(p):
-            form[0, s], form[1, s] = own_parts[r, p + s], spread_parts[r, p + s]
         rate, promised, highest, before, looked, missed = 1.0, 1.0, 0.0, count, 0, 0
         square = inverse = 0.0
         enough = deep[0] + deep[1] * known[i] * (promise / level - 1.0)
@@ -375,14 +437,14 @@ def buy_rows(
             _pack(row, 1, Pu, i)
             best[i] *= min(rate / promised, 1.0)  # what was not looked at fell about as much
         best[i] = max(best[i], highest)
-    return lines[:, :count], told[:, :count], money
+    return lines, told, count, money
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def columns_learn(U, C, P, rows, cols, variance, lost):
     """Let columns learn of all purchases of a turn, one after the other: C and P = C N C, packed, change in place.
 
-    U : (m, width), designs in whole lanes.
+    U : (m, width), designs in eights.
     rows, cols : (b,), cells in any order; variance, lost : (b,), what :func:`buy_rows` tells of them.
     """
     n, now = len(C), 0

@@ -204,6 +204,26 @@ def _bits(builder, same):
 
 
 @intrinsic
+def bit_count(typing, word):
+    """Return how many ones a word of 64 bits has."""
+
+    def code(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.intp(types.uint64), code
+
+
+@intrinsic
+def lowest_bit(typing, word):
+    """Return the place of the lowest one of a word of 64 bits, 64 where it is 0."""
+
+    def code(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.intp(types.uint64), code
+
+
+@intrinsic
 def place_of(typing, x, number):
     """Return the first of eight places that holds a whole number, 8 where none does."""
 

@@ -1,10 +1,15 @@
-"""Compiled numbers of cells: which of a block lie below their chances. Words are scrambled as in SplitMix64."""
+"""Compiled sets of cells: which of a block lie below their chances, and cells in order.
+
+Words of chance are scrambled as in SplitMix64.
+"""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+from entrywise.linalg._jit_lanes import bit_count, lowest_bit
 
 
 @njit(cache=True, nogil=True)
@@ -35,3 +40,41 @@ def below(words, chance, n):
                 found[count] = i * n + j
                 count += 1
     return found[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def _marked(cells, size):
+    """Return a bit for each of `size` cells, in words of 64: one for those listed."""
+    words = np.zeros((size >> 6) + 1, np.uint64)
+    for cell in cells:
+        words[cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
+    return words
+
+
+@njit(cache=True, nogil=True)
+def first_without(taken, cells, size):
+    """Return the places of cells, below `size`, that were not taken, of each the first."""
+    words, found, count = _marked(taken, size), np.empty(len(cells), np.int64), 0
+    for t in range(len(cells)):
+        k, bit = cells[t] >> 6, np.uint64(1) << np.uint64(cells[t] & 63)
+        if words[k] & bit == 0:
+            words[k] |= bit
+            found[count] = t
+            count += 1
+    return found[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def in_order(cells, size):
+    """Return cells below `size` in order, each once."""
+    words, count, at = _marked(cells, size), 0, 0
+    for word in words:
+        count += bit_count(word)
+    found = np.empty(count, np.int64)
+    for k in range(len(words)):
+        word = words[k]
+        while word:
+            found[at] = 64 * k + lowest_bit(word)
+            at += 1
+            word &= word - np.uint64(1)
+    return found

@@ -201,8 +201,8 @@ class Gains:
 
     def _features(self) -> tuple[Array, Array, Array, Array]:
         """Return (a, b, c, d): the gain times (sigma^2 + variance) of all cells is ``a @ b``, the variance ``c @ d``."""
-        P = sandwich(self.Cu, self.M)
-        own, spread = row_parts(np.arange(len(self.U)), self.U, self.Cu, P)
+        own = np.hstack([sandwich(self.Cu, self.M), squares(self.U)])
+        spread = row_features(self.U, self.Cu)
         across = np.hstack([squares(self.V), sandwich(self.Cv, self.N)]).T
         right = np.ascontiguousarray(col_features(self.V, self.Cv).T)
         return own, np.ascontiguousarray(across), spread, right
@@ -219,12 +219,16 @@ class Gains:
 
     def variance_without(self, cells: Indices) -> float:
         """Return the sum of the variances of all entries but those of `cells`, which are in order; not for logits."""
-        left, right = self._variance_halves()
-        m, n = len(left), right.shape[1]
-        rows = np.repeat(np.arange(m), np.diff(np.searchsorted(cells, n * np.arange(m + 1))))
-        closed = self._line_sums(rows, cells - n * rows, np.ascontiguousarray(right.T), m)
-        total = float(left.sum(axis=0) @ right.sum(axis=1))
-        return max(total - float(np.sum(left * closed)), 0.0)
+        left, right = row_features(self.U, self.Cu), col_features(self.V, self.Cv)
+        n, total = len(right), float(left.sum(axis=0) @ right.sum(axis=0))
+        if small.is_small(len(left), n):
+            closed = float(np.sum(left[cells // n] * right[cells % n]))
+        else:
+            from entrywise.linalg._jit_gain import sum_of_products
+
+            pointer = np.searchsorted(cells, n * np.arange(len(left) + 1))
+            closed = float(sum_of_products(left, right, pointer, cells, n))
+        return max(total - closed, 0.0)
 
     def open_variance(self, is_open: IsOpen) -> tuple[float, int]:
         """Return the sum of the variances of the expected answers of all open cells, and their number."""
@@ -257,17 +261,30 @@ class Gains:
         ]
 
 
-def variances_at(fit: LowRank, i: Indices, j: Indices) -> Array | None:
-    """Return the posterior variances of many entries of a large fit, (t,); None where the fit itself is as fast."""
+def foretold_at(fit: LowRank, i: Indices, j: Indices) -> tuple[Array, Array] | None:
+    """Return what the factors of a large fit say at many entries, and their posterior variances, (t,) each.
+
+    None where the fit itself is as fast.
+    """
     posterior = fit.posterior
     are_few = small.is_small(*fit.shape) or len(i) < FOR_TABLES * sum(fit.shape)
     if are_few or posterior is None or posterior.is_point:
         return None
     from entrywise.linalg._jit_gain import products_at
 
-    left = row_features(design(fit.left), packed(posterior.rows.cov))
-    right = col_features(design(fit.right), packed(posterior.cols.cov))
-    return np.asarray(np.maximum(products_at(left, right, i, j), 0.0))
+    m, n = fit.shape
+    row = np.zeros(m) if fit.row_offset is None else fit.row_offset
+    col = np.zeros(n) if fit.col_offset is None else fit.col_offset
+    means = (
+        np.column_stack([fit.left, row + fit.offset, np.ones(m)]),
+        np.column_stack([fit.right, np.ones(n), col]),
+    )
+    halves = (
+        row_features(design(fit.left), packed(posterior.rows.cov)),
+        col_features(design(fit.right), packed(posterior.cols.cov)),
+    )
+    mean, variance = (np.asarray(products_at(*both, i, j)) for both in (means, halves))
+    return mean, np.maximum(variance, 0.0, out=variance)
 
 
 def leverage(X: Array) -> Array:
@@ -281,9 +298,3 @@ def sandwich(C: Array, M: Array) -> Array:
     q = round(np.sqrt(2 * C.shape[1] + 0.25) - 0.5)
     full = unpacked(C, q)
     return packed(full @ unpacked(M, q) @ full)
-
-
-def row_parts(rows: Indices, U: Array, C: Array, P: Array) -> tuple[Array, Array]:
-    """Return the halves of some rows of the gains and the variances, (r, 2p) each; as the compiled one does."""
-    U, C = U[rows], C[rows]
-    return np.hstack([P[rows], squares(U)]), row_features(U, C)

@@ -22,11 +22,10 @@ from entrywise.linalg.gain import (
     SMALLEST,
     Gains,
     IsOpen,
-    row_parts,
     sandwich,
 )
 from entrywise.linalg.variational import one_blas_thread
-from entrywise.results.posterior import row_features, squares
+from entrywise.results.posterior import inside, row_features, squares
 from entrywise.types import Array, Indices
 
 SLACK = 0.5  # a level is at least half of the one before
@@ -41,11 +40,12 @@ STEPS = 16  # of slack, down which a level goes at most to find so much
 REST = 1 / 8  # of the money, that is spent without turns: those rows buy first that promise most
 DEEPER = 0.95  # by which levels of the rest lie lower where there are more rows: one scored anew buys more than a cell
 LAST = 1 / 64  # of the money, for which no level is looked for
+HALVINGS = 12  # of what lies between two levels, in search of the one that can be paid
 BISECTIONS = 4  # up again, where it would cost more than there is
 TRUST = 0.2  # of the cells that rows seem to want, what the first level is expected to buy; later ones by what they did
 LEAST = 14  # cells of a row that are looked at
 DEPTH = 6  # and beside these, so many times what the row is expected to buy
-LANES = 4  # numbers that compiled ways take at once: they want rows of so many
+LANES = 8  # numbers that compiled ways take at once: they want rows of so many
 REFUSING = 8  # of the columns, one in so many may refuse cells, and levels still go down
 
 LinePrice = Callable[[Indices], Array]
@@ -116,10 +116,12 @@ class _RoughVariance:
     def __init__(self, spread: Array, squares: Array, packed: Array) -> None:
         """Take rows of halves `spread`, (m, 2p), and columns of outer `squares` and `packed` matrices, (n, p) each."""
         p = squares.shape[1]
-        self.of_row, row_shape = _mean_and_shape(spread[:, :p], squares)
-        self.of_col, self.col_shape = _mean_and_shape(packed, spread[:, p:])
-        tops = ((spread[:, :p] @ self.of_row).max(), (packed @ self.of_col).max())
+        mean_of, row_shape = _mean_and_shape(spread[:, :p], squares)
+        self.of_col, col_shape = _mean_and_shape(packed, spread[:, p:])
+        tops = ((spread[:, :p] @ mean_of).max(), (packed @ self.of_col).max())
         self.unit = float(_powers(max(tops)))
+        # what the halves of a row are multiplied by for its two numbers: these times `right` are about the variance
+        self.of_row = mean_of / self.unit, col_shape
         self.right = np.empty((2, len(squares)), np.float32)
         self.right[0] = squares @ row_shape
         self.learn(packed)
@@ -127,12 +129,6 @@ class _RoughVariance:
     def learn(self, packed: Array) -> None:
         """Take the columns' packed matrices anew."""
         self.right[1] = packed @ self.of_col / self.unit
-
-    def left(self, features: Array) -> NDArray[np.float32]:
-        """Return two numbers of some rows, (r, 2): ``left @ right * unit`` is about the variance."""
-        p = len(self.of_row)
-        own = features[:, :p] @ self.of_row / self.unit
-        return np.stack([own, features[:, p:] @ self.col_shape], axis=1).astype(np.float32)
 
 
 def _mean_and_shape(packed: Array, squares: Array) -> tuple[Array, Array]:
@@ -156,11 +152,9 @@ _Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 class _Factors(NamedTuple):
-    """What the cells of some rows are scored by: their halves in double precision, and factors in single precision."""
+    """What the cells of some rows are scored by, in single precision and in units: (r, k) and (k, n) are to be multiplied."""
 
-    own: Array  # (r, 2p), of the gains
-    spread: Array  # (r, 2p), of the variances
-    # (r, k) and (k, n): their products are the gains times (noise + variance), and the variances, in their units
+    # gains times (noise + variance), and variances
     gain: _Pair
     variance: _Pair
     # of yes/no answers the variances again, never rough: their noise follows from these
@@ -185,31 +179,38 @@ class _Turns:
         self.best = np.empty(m)
         self.is_small = small.is_small(m, n)
         self.mean_price, self.cheapest = np.empty(m), np.empty(m)
+        self.is_priced_by_row = True
         self.bits = np.empty((m, -(-n // 8)), np.uint8)  # one a cell: whether it is open
         for rows in gains.row_blocks(CACHED):
             cost = price(rows)
             self.mean_price[rows], self.cheapest[rows] = cost.mean(axis=1), cost.min(axis=1)
+            self.is_priced_by_row &= cost.shape[1] == 1
             self.bits[rows] = np.packbits(is_open(rows), axis=1)
         self.known = [np.maximum(x, 1) for x in gains.known]
         self.Pu, self.Pv = self._sandwich(gains.Cu, gains.M), self._sandwich(gains.Cv, gains.N)
         self.quota = np.zeros(n, np.int64)
         nothing = np.zeros(0, np.int64)
         self.bought = [(nothing, nothing)]  # of each turn, rows in order
-        # to score blocks in: new memory is dear
+        # to score blocks in, and for what a turn buys: new memory is dear
         self.room = np.empty(max(n, CACHED), np.float32)
+        self.basket = np.empty((2, n), np.int64), np.empty((4, n))
         self.trust = TRUST
         empty = ((0, 0), (0, 0 if self.is_small else -gains.U.shape[1] % LANES))
         self.U, self.V = np.pad(gains.U, empty), np.pad(gains.V, empty)
         top, (a, b) = _sizes(gains.U), np.triu_indices(gains.U.shape[1])
         most_square, most_cov = 2.0 * top[a] * top[b], _sizes(gains.Cu)  # or less
-        of_cols = squares(gains.V)
+        of_cols, self.squares, self.inside = squares(gains.V), squares(gains.U), inside(len(top))
         sizes = np.concatenate([_sizes(self.Pu), most_square])
         self.gain = _Product(sizes, of_cols, self.Pv, self.is_small)
-        sizes = np.concatenate([most_cov, most_square + 2.0 * most_cov])
-        exact = _Product(sizes, of_cols, gains.Cv, self.is_small)
-        self.logits = None if gains.logits is None else exact
-        self.variance: _Product | _RoughVariance = exact
-        if not self.is_small:
+        self.logits = None
+        if self.is_small or gains.logits is not None:
+            sizes = np.concatenate([most_cov, most_square + 2.0 * most_cov])
+            exact = _Product(sizes, of_cols, gains.Cv, self.is_small)
+            self.logits = None if gains.logits is None else exact
+        self.variance: _Product | _RoughVariance
+        if self.is_small:
+            self.variance = exact
+        else:
             self.variance = _RoughVariance(row_features(gains.U, gains.Cu), of_cols, gains.Cv)
         self.units = np.array([self.gain.unit, self.variance.unit])
 
@@ -266,11 +267,15 @@ class _Turns:
         price = price if price.shape[1] == 1 else price[:, some]
         factors, found = self._factors(rows, some), np.empty(len(rows))
         left, right = factors.variance
+        unit = self.units[0] / self.units[1]
         for part, gain, noise in self._blocks(rows, factors, some):
+            spread = left[part] @ right + (noise / self.units[1]).astype(np.float32)
+            rate = gain * is_open[part] / spread
             cost = price if len(price) == 1 else price[part]
-            spread = self.units[1] * (left[part] @ right) + noise
-            rate = self.units[0] * gain * is_open[part] / (spread * cost)
-            found[part] = rate.max(axis=1)
+            if cost.shape[1] == 1:  # for all cells of a row: no need to look at each
+                found[part] = unit * rate.max(axis=1) / cost[:, 0]
+            else:
+                found[part] = unit * (rate / cost).max(axis=1)
         return found
 
     def _next_level(self, top: float) -> float:
@@ -294,10 +299,16 @@ class _Turns:
         """Return the level down to which so many times a turn's demand, rates and prices, can be paid."""
         if times * demand[1].sum() <= self.money and times * len(demand[0]) <= self.most:
             return level
-        order = np.argsort(-demand[0])
-        rate, bill = demand[0][order], times * np.cumsum(demand[1][order])
-        over = rate[(bill > self.money) | (times * np.arange(len(rate)) > self.most)]
-        return max(level, float(over[0])) if len(over) else level
+        rate, price = demand
+        low, high = level, float(rate.max())
+        for _ in range(HALVINGS):
+            middle = np.sqrt(low) * np.sqrt(high)
+            above = rate > middle
+            if times * (price @ above) > self.money or times * above.sum() > self.most:
+                low = middle
+            else:
+                high = middle
+        return float(low)
 
     def _expected(self, level: float, rows: Indices, least: float = 0.0) -> tuple[float, float]:
         """Return what rows are expected to cost down to a level, and the cells.
@@ -330,22 +341,23 @@ class _Turns:
         self.quota = 1 + np.maximum(self.known[1] - FEW, 0) // 2
         span = 0.0 if gains.logits is None else gains.logits.span
         deep = (LEAST, DEPTH * self.trust) if self.slack > 0.0 else (len(self.quota), 0.0)
-        bought = []
+        lines, told, count = *self.basket, 0
         left, right = factors.variance
         for part, gain, noise in self._blocks(rows, factors):
-            some, halves = rows[part], (factors.own[part], factors.spread[part])
-            variance = left[part], right
-            *found, self.money = buy_rows(
-                some, gain, variance, self.units, self.bits, self.price(some), noise, span, self.V,
-                gains.Cu, self.Pu, halves, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
-                self.known[0], deep, gains.by_sum, self.best,
+            some, variance = rows[part], (left[part], right)
+            price = self.mean_price[some, None] if self.is_priced_by_row else self.price(some)
+            lines, told, count, self.money = buy_rows(
+                some, gain, variance, self.units, self.bits, price, noise, span, self.squares,
+                self.inside, self.V, gains.Cu, self.Pu, gains.Cv, self.Pv, level, self.money, self.most, self.quota,
+                self.known[0], deep, gains.by_sum, self.best, (lines, told), count,
             )  # fmt: skip
-            bought.append(found)
-            self.most -= found[0].shape[1]
-            if self.most == 0:
+            if count == self.most:
                 break
-        (rows, cols), told = (np.concatenate(x, axis=1) for x in zip(*bought, strict=True))
-        columns_learn(self.U, gains.Cv, self.Pv, rows, cols, *told[:2])
+        self.basket = lines, told
+        self.most -= count
+        rows, cols = lines[:, :count].copy()
+        spread, lost, *demand = told[:, :count]
+        columns_learn(self.U, gains.Cv, self.Pv, rows, cols, spread, lost)
         self.gain.learn(self.Pv)
         self.variance.learn(gains.Cv)
         if self.logits is not None:
@@ -353,23 +365,35 @@ class _Turns:
         self.bought.append((rows, cols))
         for known, lines in zip(self.known, (rows, cols), strict=True):
             known += np.bincount(lines, minlength=len(known))
-        return told[2], told[3]
+        return demand[0], demand[1]
 
     def _factors(self, rows: Indices, some: Indices | slice = EVERY) -> _Factors:
         """Return what the cells of rows in `some` columns are scored by."""
-        gains = self.gains
-        if self.is_small:
-            own, spread = row_parts(rows, gains.U, gains.Cu, self.Pu)
+        gains, variance, logits = self.gains, self.variance, None
+        if isinstance(variance, _Product) or self.logits is not None:
+            spread = np.hstack([gains.Cu[rows], self.squares[rows] + self.inside * gains.Cu[rows]])
+        if isinstance(variance, _Product):
+            of_gain = self.gain.left(np.hstack([self.Pu[rows], self.squares[rows]]))
+            of_variance = variance.left(spread)
         else:
-            from entrywise.linalg import _jit_gain
+            from entrywise.linalg._jit_gain import row_factors
 
-            own, spread = _jit_gain.row_parts(rows, gains.U, gains.Cu, self.Pu)
+            of_gain, of_variance = row_factors(
+                rows,
+                self.squares,
+                self.inside,
+                gains.Cu,
+                self.Pu,
+                self.gain.of_row,
+                *variance.of_row,
+            )
 
-        def pair(of: _Product | _RoughVariance, features: Array) -> _Pair:
-            return of.left(features), np.ascontiguousarray(of.right[:, some])
+        def with_cols(left: NDArray[np.float32], of: _Product | _RoughVariance) -> _Pair:
+            return left, np.ascontiguousarray(of.right[:, some])
 
-        logits = None if self.logits is None else pair(self.logits, spread)
-        return _Factors(own, spread, pair(self.gain, own), pair(self.variance, spread), logits)
+        if self.logits is not None:
+            logits = with_cols(self.logits.left(spread), self.logits)
+        return _Factors(with_cols(of_gain, self.gain), with_cols(of_variance, variance), logits)
 
     def _blocks(
         self, rows: Indices, factors: _Factors, some: Indices | slice = EVERY

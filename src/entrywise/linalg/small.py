@@ -150,10 +150,11 @@ def buy_rows(
     price: Array,
     noise: Array,
     span: float,
+    squares: Array,
+    inside: Array,
     V: Array,
     Cu: Array,
     Pu: Array,
-    parts: tuple[Array, Array],
     Cv: Array,
     Pv: Array,
     level: float,
@@ -164,7 +165,9 @@ def buy_rows(
     deep: tuple[float, float],
     by_sum: bool,
     best: Array,
-) -> tuple[Indices, Array, float]:
+    bought: tuple[Indices, Array],
+    count: int,
+) -> tuple[Indices, Array, int, float]:
     """Buy in a block of rows what reaches `level`, as the compiled way does; see there."""
     q = V.shape[1]
     a, b = np.triu_indices(q)
@@ -172,25 +175,26 @@ def buy_rows(
     spread = unit[1] * (variance[0] @ variance[1]) + noise
     every = unit[0] * gain / (spread * price)
     is_open = np.unpackbits(bits[rows], axis=1, count=len(V)).view(np.bool_)
-    bought: list[tuple[int, int, float, float, float, float]] = []
+    gain_forms, variance_forms = squares[rows], squares[rows] + inside * Cu[rows]
+    new: list[tuple[int, int, float, float, float, float]] = []
     for r, i in enumerate(rows.tolist()):
         rate = np.where(is_open[r] & (price[r] <= money), every[r], 0.0)
         near = np.flatnonzero(rate >= level / ROUGH)
-        if not len(near) or len(bought) == most:
+        if not len(near) or count + len(new) == most:
             best[i] = ROUGH * rate.max(initial=0.0)
             continue
         near = near[np.argsort(-rate[near], kind="stable")]
         enough = deep[0] + deep[1] * known[i] * (rate[near[0]] / level - 1.0)
         near = near[: int(np.ceil(enough))]
         C = _unpacked(Cu[i : i + 1], q)[0]
-        P = _unpacked(parts[0][r : r + 1, : len(a)], q)[0]
-        gain_form, variance_form = (x[r, len(a) :] for x in parts)
-        ratio, highest, before, looked, missed = 1.0, 0.0, len(bought), 0, 0
+        P = _unpacked(Pu[i : i + 1], q)[0]
+        gain_form, variance_form = gain_forms[r], variance_forms[r]
+        ratio, highest, before, looked, missed = 1.0, 0.0, len(new), 0, 0
         for j in near.tolist():
             if missed == MISSES:
                 break
             looked += 1
-            if len(bought) == most or price[r, j] > money or quota[j] <= 0:
+            if count + len(new) == most or price[r, j] > money or quota[j] <= 0:
                 highest = max(highest, rate[j])
                 quota[j] = -1 if quota[j] == 0 else quota[j]
                 continue
@@ -210,20 +214,21 @@ def buy_rows(
             quota[j] -= 1
             bits[i, j >> 3] &= np.uint8(255 ^ (128 >> (j & 7)))
             loss = 1.0 if span == 0.0 else float((span / noise[r, j]) ** 2)
-            bought.append((i, j, d - own, loss, now, price[r, j]))
+            new.append((i, j, d - own, loss, now, price[r, j]))
             square = along / d**2
             if not by_sum:
                 square -= loss * (1.0 - spread / d) ** 2
             C -= np.outer(x, x) / d
             P += square * np.outer(x, x) - (np.outer(x, w) + np.outer(w, x)) / d
         best[i] = ROUGH * np.delete(rate, near[:looked]).max(initial=0.0)
-        if len(bought) > before:
+        if len(new) > before:
             Cu[i], Pu[i] = C[a, b], P[a, b]
             best[i] *= min(ratio, 1.0)
         best[i] = max(best[i], highest)
-    lines = np.array([x[:2] for x in bought], np.int64).reshape(-1, 2).T.copy()
-    told = np.array([x[2:] for x in bought], np.float64).reshape(-1, 4).T.copy()
-    return lines, told, money
+    lines = np.array([x[:2] for x in new], np.int64).reshape(-1, 2).T
+    told = np.array([x[2:] for x in new], np.float64).reshape(-1, 4).T
+    lines, told = np.hstack([bought[0][:, :count], lines]), np.hstack([bought[1][:, :count], told])
+    return lines, told, count + len(new), money
 
 
 def columns_learn(

@@ -138,7 +138,10 @@ class LowRank(Matrix):
 
     def entries(self, rows: ArrayLike, cols: ArrayLike) -> Array:
         """Return the completed entries at (rows, cols), shapes broadcast: for yes/no answers the expected answer."""
-        found = self.latent(rows, cols)
+        return self.answered(self.latent(rows, cols), rows, cols)
+
+    def answered(self, found: Array, rows: ArrayLike, cols: ArrayLike) -> Array:
+        """Return the completed entries at (rows, cols) where the factors say `found` there, see :meth:`latent`."""
         if self.logarithm:
             return np.asarray(np.maximum(np.expm1(found), 0.0))
         if self.units is not None:

@@ -261,10 +261,13 @@ def squares(x: Array) -> Array:
 
 def row_features(u: Array, cov: Array) -> Array:
     """Return the row's half of an entry's variance, (m, 2p), from designs (m, q) and packed covariances (m, p)."""
-    q = u.shape[1]
+    return np.hstack([cov, squares(u) + inside(u.shape[1]) * cov])
+
+
+def inside(q: int) -> Array:
+    """Return how often the trace of a product of packed matrices counts each of their places, (p,): biases are left out."""
     a, b = np.triu_indices(q)
-    inside = np.where(a == b, 1.0, 2.0) * (b < q - 1)  # the trace leaves the biases out
-    return np.hstack([cov, squares(u) + inside * cov])
+    return np.where(a == b, 1.0, 2.0) * (b < q - 1)
 
 
 def col_features(v: Array, cov: Array) -> Array:

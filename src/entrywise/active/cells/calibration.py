@@ -259,7 +259,10 @@ def _own_variance(fit: LowRank) -> float:
 def gains_of(state: Purchase, fit: LowRank, by_sum: bool = False) -> Gains:
     """Return the gains of a fit; what is out counts as bought."""
     i, j = np.divmod(state.out, state.shape[1])
-    gains = Gains.of(fit, np.r_[state.rows, i], np.r_[state.cols, j], by_sum=by_sum)
+    rows, cols = state.rows, state.cols
+    if len(i):
+        rows, cols = np.concatenate([rows, i]), np.concatenate([cols, j])
+    gains = Gains.of(fit, rows, cols, by_sum=by_sum)
     gains.take(i, j)
     return gains
 

@@ -40,7 +40,7 @@ from entrywise.active.cells.reserve import missing_reserve
 from entrywise.active.cells.rules import RULES, pick_by_rule
 from entrywise.active.cells.top_two import best_row_step
 from entrywise.exceptions import ParameterError
-from entrywise.linalg.gain import Gains, variances_at
+from entrywise.linalg.gain import Gains, foretold_at
 from entrywise.linalg.greedy import pick
 from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
@@ -264,12 +264,12 @@ def _foretold(batch: Batch, fit: LowRank, error: float) -> Batch:
 
     No yes/no answer is implausible: it has no deviation.
     """
-    deviation, cells = None, (batch.rows, batch.cols)
-    if not fit.is_binary:
-        deviation = fit.deviation(*cells, variance=variances_at(fit, *cells))
+    cells = batch.rows, batch.cols
+    latent, variance = foretold_at(fit, *cells) or (fit.latent(*cells), None)
+    deviation = None if fit.is_binary else fit.deviation(*cells, variance=variance)
     return replace(
         batch,
-        expected=fit.entries(*cells),
+        expected=fit.answered(latent, *cells),
         deviation=deviation,
         report={"expected_error": error},
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.exceptions import DataError, ParameterError
+from entrywise.linalg import small
 from entrywise.observations import Observations
 from entrywise.queries import Batch, History, Prices, Situation
 from entrywise.types import Array, Indices, distinct
@@ -24,6 +25,7 @@ AMPLE = 1.2  # times the arrivals that the money is expected to pay
 FEW = 1 / 8  # share of the cells up to which they are drawn by their arrivals alone
 ROUNDING = 1e-9  # share of the budget by which sums of prices may be off
 CHEAPEST = 10  # of a line's cells, one in so many is cheap
+SPARSE = 256  # of so many cells at least one is in a list that is put in order by bits
 PER_LINE = 2  # cells of every line before a rule looks at it
 STARTING = 0.5  # share of the money that such first cells may cost
 
@@ -86,29 +88,45 @@ class Purchase:
 
     def see(self, situation: Situation) -> None:
         """Take in what a step may look at."""
-        n, facts, pending = self.shape[1], situation.facts, situation.pending
-        told, out = facts.rows * n + facts.cols, pending.rows * n + pending.cols
+        facts, pending = situation.facts, situation.pending
         is_of, is_of_pending = _by_arm(facts), _by_arm(pending)
         in_reserve, waiting = is_of("reserve") & ~facts.known, is_of_pending("reserve")
         control, failed = is_of("control"), facts.failed
-        visible = ~in_reserve & ~control & ~failed
+        visible = ~(in_reserve | control | failed)
         self.rows, self.cols = facts.rows[visible], facts.cols[visible]
         self.values = facts.values[visible]
         hidden = np.flatnonzero(in_reserve & ~failed)
-        hidden = hidden[np.argsort(told[hidden], kind="stable")]
-        self.hidden, self.hidden_values = told[hidden], facts.values[hidden]
-        self.hidden_chance = facts.probability[hidden]
-        self.out = out[~waiting & ~is_of_pending("control")]
-        bought = told[(~in_reserve | failed) & ~control]
-        self.taken = distinct(np.concatenate([bought, self.out]))
-        self.known = distinct(told[facts.known])
-        self.reserved = distinct(np.concatenate([told[in_reserve], out[waiting]]))
+        cells = self._cells(facts, hidden)
+        order = np.argsort(cells, kind="stable")
+        self.hidden, hidden = cells[order], hidden[order]
+        self.hidden_values, self.hidden_chance = facts.values[hidden], facts.probability[hidden]
+        self.out = self._cells(pending, ~waiting & ~is_of_pending("control"))
+        in_vain = self._cells(facts, failed & ~control)
+        self.taken = self._in_order(self.rows * self.shape[1] + self.cols, in_vain, self.out)
+        self.known = self._in_order(self._cells(facts, facts.known))
+        self.reserved = self._in_order(
+            self._cells(facts, in_reserve), self._cells(pending, waiting)
+        )
         of_start = (facts.price[is_of("start")], pending.price[is_of_pending("start")])
         self.started = float(sum(np.nansum(x) for x in of_start))
         if situation.left is not None:
             self.spent = self.budget - situation.left
         self.limit = situation.limit
         self._filter(situation)
+
+    def _cells(self, table: History, some: NDArray[Any]) -> Indices:
+        """Return the cells of some lines of a table, a mask or their numbers."""
+        return np.asarray(table.rows[some] * self.shape[1] + table.cols[some])
+
+    def _in_order(self, *cells: Indices) -> Indices:
+        """Return cells in order, each once."""
+        some = [x for x in cells if len(x)] or [_none()]
+        (m, n), every = self.shape, some[0] if len(some) == 1 else np.concatenate(some)
+        if len(every) <= small.SMALL or SPARSE * len(every) < m * n:
+            return distinct(every)
+        from entrywise.linalg._jit_words import in_order
+
+        return np.asarray(in_order(every, m * n))
 
     def _filter(self, situation: Situation) -> None:
         """Close the lines that this step may not ask for."""
@@ -149,11 +167,7 @@ class Purchase:
 
     def with_taken(self, cells: Indices) -> Purchase:
         """Return the purchase in which these cells are taken, too."""
-        new = distinct(cells)
-        is_taken, place = among(self.taken, new)  # the last place also where a cell lies behind it
-        behind = len(self.taken) and new > self.taken[-1]
-        new, place = new[~is_taken], (place + behind)[~is_taken]
-        return replace(self, taken=np.insert(self.taken, place, new))
+        return replace(self, taken=self._in_order(self.taken, cells))
 
     def price(self, rows: Indices) -> Array:
         """Return the prices of whole rows, shape (len(rows), n)."""
@@ -318,6 +332,7 @@ class Purchase:
 
         A cell waits for the first arrival of its own Poisson process. Where prices are alike along rows or columns a
         line has one process for all of its cells: their number by chance, each at a random time in a random cell.
+        All of them are drawn in the order of their times.
         """
         (m, n), price = self.shape, self.prices.modes.get("entry")
         if not (isinstance(price, np.ndarray) and _covers(price, m, n)):
@@ -337,19 +352,27 @@ class Purchase:
         if until * arrivals > FEW * m * n:
             return None
         each = self.rng.poisson(until * length / lines)
-        line = np.repeat(np.arange(len(lines)), each)
+        line = self.rng.permutation(np.repeat(np.arange(len(lines)), each))
         place = self.rng.integers(length, size=len(line))
-        times = until * self.rng.random(len(line))
+        # so many random times in order: waiting times one after the other, as parts of their sum
+        waited = np.cumsum(self.rng.standard_exponential(len(line) + 1))
+        times = until * waited[:-1] / waited[-1]
         cells = line * n + place if grid.shape[1] == 1 else place * n + line
-        order = np.argsort(cells)
-        cells, price = cells[order], lines[line[order]]
-        first = np.flatnonzero(np.diff(cells, prepend=-1))
-        times = np.minimum.reduceat(times[order], first) if len(first) else times
-        free = ~among(self.taken, cells[first])[0]
-        cells, price = cells[first][free], price[first][free]
+        first = self._first_open(cells)
+        price = lines[line[first]]
         found = _Queue(money + ROUNDING * self.budget, most)
-        found.add(cells, times[free], 1.0 / price, price)
+        found.add(cells[first], times[first], 1.0 / price, price)
         return found, until
+
+    def _first_open(self, cells: Indices) -> Indices:
+        """Return the places of cells that were not taken, of each the first."""
+        (m, n), count = self.shape, len(self.taken) + len(cells)
+        if count <= small.SMALL or SPARSE * count < m * n:
+            first = np.sort(np.unique(cells, return_index=True)[1])
+            return np.asarray(first[~among(self.taken, cells[first])[0]])
+        from entrywise.linalg._jit_words import first_without
+
+        return np.asarray(first_without(self.taken, cells, m * n))
 
     def _draw_evenly(self, money: float, most: int | None) -> tuple[Indices, Array]:
         """Return open cells drawn evenly at one price for all, without looking at every cell."""
@@ -369,8 +392,7 @@ class Purchase:
             some = np.r_[found, self.rng.integers(m * n, size=tries)]
             if self.available is not None:
                 some = some[self.available[some // n, some % n]]
-            some = some[~among(self.taken, some)[0]]
-            found = some[np.sort(np.unique(some, return_index=True)[1])]
+            found = some[self._first_open(some)]
         return found[:count], np.full(count, count / free)
 
     def _free(self) -> int:
@@ -532,7 +554,8 @@ class _Queue:
             near = np.arange(total)
             if take < total:
                 near = np.argpartition(times, take - 1)[:take]
-            order = near[np.argsort(times[near])]
+            in_order = bool(np.all(times[near][1:] >= times[near][:-1]))
+            order = near if in_order else near[np.argsort(times[near])]
             paid = int(np.searchsorted(np.cumsum(prices[order]), self.money, side="right"))
             paid = paid if self.most is None else min(paid, self.most)
             if paid < take or take == total:
