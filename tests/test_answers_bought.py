@@ -94,7 +94,8 @@ def test_cells_are_picked_as_a_slow_greedy_rule_does(fitted, by_sum):
     fit, seen, known = fitted
     price = np.random.default_rng(1).uniform(0.5, 2.0, known.shape)
     gains = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
-    rows, cols = pick(gains, lambda r: ~known[r], lambda r: price[r], 8.0, 100, slack=0.0)
+    bits = np.packbits(~known, axis=1)
+    rows, cols = pick(gains, bits, lambda r: price[r], 8.0, 100, slack=0.0)
     slow, open_, money = Dense(fit), ~known, 8.0
     w, first = slow.slopes(), (~known).copy()  # noise stays what it was before the batch
     for a, b in zip(rows, cols, strict=True):

@@ -84,7 +84,8 @@ def test_fast_picks_equal_a_slow_greedy(fitted, by_sum, priced, slack):
     )
     fast = Gains.of(fit, seen.rows, seen.cols, by_sum=by_sum)
     slow = Dense(fit)
-    i, j = pick(fast, lambda rows: ~known[rows], lambda rows: price[rows], 8.0, 100, slack=slack)
+    bits = np.packbits(~known, axis=1)
+    i, j = pick(fast, bits, lambda rows: price[rows], 8.0, 100, slack=slack)
     open_, money = ~known, 8.0
     fixed_sums = open_.copy()
     for a, b in zip(i, j, strict=True):
@@ -159,7 +160,7 @@ def test_an_order_by_rough_variances_buys_as_much(kind, monkeypatch):
         monkeypatch.setattr(small, "SMALL", largest)
         gains = Gains.of(fit, *np.nonzero(known))
         of_rows = lambda rows: price[rows] if len(price) > 1 else price  # noqa: E731
-        i, j = pick(gains, lambda rows: ~known[rows], of_rows, 0.1 * known.sum(), m * n)
+        i, j = pick(gains, np.packbits(~known, axis=1), of_rows, 0.1 * known.sum(), m * n)
         is_open = ~known
         is_open[i, j] = False
         left.append(gains.open_variance(lambda rows, x=is_open: x[rows])[0])
@@ -196,9 +197,11 @@ def test_rows_are_found_whose_open_cells_lie_anywhere(columns):
         is_open[i, j] = True
     is_open &= ~known
     gains = Gains.of(fit, *np.nonzero(known))
-    i, j = pick(gains, lambda rows: is_open[rows], lambda rows: np.ones((1, 1)), 1000.0, 1000)
+    bits = np.packbits(is_open, axis=1)
+    i, j = pick(gains, bits, lambda rows: np.ones((1, 1)), 1000.0, 1000)
     assert is_open[i, j].all()
     assert len(i) == is_open.sum()
+    assert not bits.any()  # what was bought is closed
 
 
 @pytest.mark.parametrize(

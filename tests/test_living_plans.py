@@ -89,6 +89,10 @@ def test_lists_of_cells_are_put_in_order_and_looked_up(is_large, some, others):
         assert state.with_taken(every[1]).taken.tolist() == sorted({*some, *others})
         firsts = [k for k, x in enumerate(others) if x not in some and x not in others[:k]]
         assert state._first_open(every[1]).tolist() == firsts
+        open_ = np.ones(200, bool)
+        open_[some + others] = False
+        bits = np.packbits(open_.reshape(10, 20), axis=1)
+        np.testing.assert_array_equal(state.open_bits(but=every[1]), bits)
 
 
 def test_what_is_out_lowers_variances_as_if_it_were_known():

@@ -282,8 +282,8 @@ def _purchase(seen: Observations) -> list[str]:
     known[seen.rows, seen.cols] = True
     count = min(max(1, round(NEXT_SHARE * len(seen))), int((~known).sum()))
     gains = Gains.of(low_rank(seen), seen.rows, seen.cols)
-    before = _error(gains)
-    rows, _ = pick(gains, lambda i: ~known[i], lambda i: np.ones((len(i), 1)), float(count), count)
+    before, bits = _error(gains), np.packbits(~known, axis=1)
+    rows, _ = pick(gains, bits, lambda i: np.ones((len(i), 1)), float(count), count)
     return [
         f"if entries can be bought: the {len(rows)} most informative ones would lower what the factors leave open "
         f"from {before:.3g} to about {_error(gains):.3g} (root mean square of all cells, noise aside)"

@@ -78,3 +78,20 @@ def in_order(cells, size):
             at += 1
             word &= word - np.uint64(1)
     return found
+
+
+@njit(cache=True, nogil=True)
+def open_bits(taken, others, m, n):
+    """Return a bit for each cell, (m, n / 8), as ``np.packbits`` lays them: one where it is not listed; taken are in order."""
+    width = -(-n // 8)
+    bits, i = np.full((m, width), np.uint8(255)), 0
+    bits[:, width - 1] = np.uint8((0xFF00 >> (n - 8 * (width - 1))) & 255)
+    for cell in taken:
+        while cell >= (i + 1) * n:
+            i += 1
+        j = cell - i * n
+        bits[i, j >> 3] &= ~(np.uint8(128) >> np.uint8(j & 7))
+    for cell in others:
+        i, j = cell // n, cell % n
+        bits[i, j >> 3] &= ~(np.uint8(128) >> np.uint8(j & 7))
+    return bits

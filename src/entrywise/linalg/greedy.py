@@ -21,7 +21,6 @@ from entrywise.linalg.gain import (
     EVERY,
     SMALLEST,
     Gains,
-    IsOpen,
     sandwich,
 )
 from entrywise.linalg.variational import one_blas_thread
@@ -53,7 +52,7 @@ LinePrice = Callable[[Indices], Array]
 
 def pick(
     gains: Gains,
-    is_open: IsOpen,
+    bits: NDArray[np.uint8],
     price: LinePrice,
     money: float,
     most: int,
@@ -61,6 +60,7 @@ def pick(
 ) -> tuple[Indices, Indices]:
     """Return the cells to buy with `money`, at most `most`, covariances updated in between.
 
+    `bits` tell which cells are open, ``np.packbits(is_open, axis=1)``; those of bought ones are cleared.
     Levels of gain per price go down. At a level rows buy in turns: those that reach it are scored anew, all of
     their cells, and buy from the best on down to the level. A level is at least 1 - `slack` of the one before,
     more where less than that would cost the money that is left; columns learn after a turn, and one gives it half
@@ -70,7 +70,7 @@ def pick(
     if most < 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     with one_blas_thread():
-        return _Turns(gains, is_open, price, money, most, slack).run()
+        return _Turns(gains, bits, price, money, most, slack).run()
 
 
 class _Product:
@@ -167,7 +167,7 @@ class _Turns:
     def __init__(
         self,
         gains: Gains,
-        is_open: IsOpen,
+        bits: NDArray[np.uint8],
         price: LinePrice,
         money: float,
         most: int,
@@ -180,12 +180,11 @@ class _Turns:
         self.is_small = small.is_small(m, n)
         self.mean_price, self.cheapest = np.empty(m), np.empty(m)
         self.is_priced_by_row = True
-        self.bits = np.empty((m, -(-n // 8)), np.uint8)  # one a cell: whether it is open
+        self.bits = bits
         for rows in gains.row_blocks(CACHED):
             cost = price(rows)
             self.mean_price[rows], self.cheapest[rows] = cost.mean(axis=1), cost.min(axis=1)
             self.is_priced_by_row &= cost.shape[1] == 1
-            self.bits[rows] = np.packbits(is_open(rows), axis=1)
         self.known = [np.maximum(x, 1) for x in gains.known]
         self.Pu, self.Pv = self._sandwich(gains.Cu, gains.M), self._sandwich(gains.Cv, gains.N)
         self.quota = np.zeros(n, np.int64)

@@ -235,7 +235,7 @@ def expected_errors(state: Purchase, fit: LowRank, money: float) -> tuple[float,
     """Return the expected RMSE of cells not bought now, after spending `money` by gain, and the cells that buys."""
     gains, noise = gains_of(state, fit), _own_variance(fit)
     now = _expected_error(state, gains, noise)
-    i, j = pick(gains, state.is_open, state.line_price, money, state.affordable(money))
+    i, j = pick(gains, state.open_bits(), state.line_price, money, state.affordable(money))
     then = _expected_error(state.with_taken(i * state.shape[1] + j), gains, noise)
     return now, then, len(i)
 

@@ -299,14 +299,13 @@ def _batch(
     if state.limit is not None:  # so few cells that their number, not their money, is shared out
         few = int(explore * most + state.rng.random())
     some, chance = state.draw(None, explore * money if few is None else money, few)
-    if len(some):
-        money -= float(state.price_of(some).sum())
-        state = state.with_taken(some)
+    money -= float(state.price_of(some).sum())
     rest = min(state.affordable(money), most - len(some))
     if rule == "gain":
-        i, j = pick(gains, state.is_open, state.line_price, money, rest)
+        i, j = pick(gains, state.open_bits(but=some), state.line_price, money, rest)
         best, odds, name = i * state.shape[1] + j, np.ones(len(i)), "greedy"
     else:
+        state = state.with_taken(some)
         (best, odds), name = pick_by_rule(rule, state, fit, money, rest), rule
     arms = np.repeat(np.array(["explore", name]), (len(some), len(best)))
     return np.r_[some, best], arms, np.r_[chance, odds]

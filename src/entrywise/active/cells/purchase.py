@@ -226,6 +226,17 @@ class Purchase:
             found &= self.col_open
         return found
 
+    def open_bits(self, but: Indices | None = None) -> NDArray[np.uint8]:
+        """Return :meth:`is_open` of all rows, eight cells a byte as ``np.packbits`` lays them, closed where `but` lists them."""
+        (m, n), but = self.shape, _none() if but is None else but
+        if small.is_small(m, n) or not self.all_open:
+            state = self.with_taken(but)
+            parts = [np.packbits(state.is_open(rows), axis=1) for rows in self.row_blocks(CACHED)]
+            return np.concatenate(parts)
+        from entrywise.linalg._jit_words import open_bits
+
+        return np.asarray(open_bits(self.taken, but, m, n))
+
     def may_ask(self, cells: Indices) -> NDArray[np.bool_]:
         """Tell which cells lie in lines that this step may ask for."""
         i, j = np.divmod(cells, self.shape[1])
