@@ -107,17 +107,20 @@ def test_a_purchase_takes_the_same_cells(seed, by_sum):
         Cu, Cv, M, N = (x.copy() for x in state)
         Pu, Pv = sandwich(Cu, M), sandwich(Cv, N)
         np.testing.assert_allclose(_jit_gain.sandwich(Cu, M), Pu, rtol=1e-10, atol=1e-10)
+        of_rows, of_cols = known.copy(), np.zeros(n, np.int64)
         free, best, bits = quota.copy(), np.zeros(m), np.packbits(is_open, axis=1)
         wide = ((0, 0), (0, 0 if ways is small else -q % LANES))
         lines, told, count, left = ways.buy_rows(
             np.arange(m), gain, variance, unit, bits, price, noise, span, squares(U), inside(q), np.pad(V, wide),
-            Cu, Pu, Cv, Pv, level, money, most + before, free, known, deep, by_sum, best, basket, before,
+            Cu, Pu, Cv, Pv, level, money, most + before, free, of_rows, deep, by_sum, best, basket, before,
         )  # fmt: skip
         assert before <= count <= most + before
         np.testing.assert_array_equal(lines[:, :before], basket[0])
         np.testing.assert_array_equal(told[:, :before], basket[1])
         lines, told = lines[:, before:count].copy(), told[:, before:count].copy()
-        ways.columns_learn(np.pad(U, wide), Cv, Pv, *lines, *told[:2])
+        ways.columns_learn(np.pad(U, wide), Cv, Pv, of_cols, *lines, *told[:2])
+        np.testing.assert_array_equal(of_rows, known + np.bincount(lines[0], minlength=m))
+        np.testing.assert_array_equal(of_cols, np.bincount(lines[1], minlength=n))
         answers.append([lines, told, left, Cu, Cv, Pu, Pv, free, best, bits])
     for mine, theirs in zip(*answers, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)

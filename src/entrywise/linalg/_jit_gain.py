@@ -58,14 +58,25 @@ def sum_of_products(left, right, pointer, cells, n):
     p, found = right.shape[1], 0.0
     sums, whole = np.empty(p), p - p % 4
     for i in range(len(left)):
+        t, stop = pointer[i], pointer[i + 1]
         for s in range(p):
             sums[s] = 0.0
-        for t in range(pointer[i], pointer[i + 1]):
-            j = cells[t] - i * n
-            for s in range(0, whole, 4):
-                store(sums, s, load(sums, s) + load(right, j * p + s))
-            for s in range(whole, p):
-                sums[s] += right[j, s]
+        while t < stop:
+            # four at a time: sums are fetched and written less often
+            j, k = cells[t] - i * n, cells[min(t + 1, stop - 1)] - i * n
+            a, b = cells[min(t + 2, stop - 1)] - i * n, cells[min(t + 3, stop - 1)] - i * n
+            if t + 4 <= stop:
+                for s in range(0, whole, 4):
+                    first = load(right, j * p + s) + load(right, k * p + s)
+                    second = load(right, a * p + s) + load(right, b * p + s)
+                    store(sums, s, load(sums, s) + (first + second))
+                for s in range(whole, p):
+                    sums[s] += right[j, s] + right[k, s] + right[a, s] + right[b, s]
+                t += 4
+            else:
+                for s in range(p):
+                    sums[s] += right[j, s]
+                t += 1
         for s in range(p):
             found += left[i, s] * sums[s]
     return found
@@ -327,9 +338,10 @@ def buy_rows(
     eights.
     Packed: Cu, Pu, covariances of all rows and C M C, changed in place (with `by_sum` M stays); Cv, Pv, covariances of
     the columns and C N C.
-    deep : of a row the best are looked at, ``deep[0] + deep[1] t (r / level - 1)`` where it knows t = known[i] cells and
-    the best promises r, and none after MISSES that fell below the level one after the other. The next one is the best of
-    the bests of parts of the row, sqrt(n) cells each.
+    known : (m,), cells that rows know, those bought are added. deep : of a row the best are looked at,
+    ``deep[0] + deep[1] t (r / level - 1)`` where it knows t cells and the best promises r, and none after
+    MISSES that fell below the level one after the other. The next one is the best of the bests of parts of the row, sqrt(n)
+    cells each.
     quota : (n,), cells that a column may still give; -1 after it has refused one. most : cells at most, those included
     that were bought before.
     best : (m,), gets what a row may gain for its price at most, of the rows of the block.
@@ -431,6 +443,7 @@ def buy_rows(
                 square -= loss * (1.0 - spread * inverse) ** 2
             now = 1 - now
         best[i] = ROUGH * _float_of(top, single)
+        known[i] += count - before
         if count > before:
             _next_halves(row, two, now, square, inverse, V, 0)
             _pack(row, 0, Cu, i)
@@ -441,10 +454,10 @@ def buy_rows(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def columns_learn(U, C, P, rows, cols, variance, lost):
+def columns_learn(U, C, P, known, rows, cols, variance, lost):
     """Let columns learn of all purchases of a turn, one after the other: C and P = C N C, packed, change in place.
 
-    U : (m, width), designs in eights.
+    U : (m, width), designs in eights. known : (n,), cells that columns know, those bought are added.
     rows, cols : (b,), cells in any order; variance, lost : (b,), what :func:`buy_rows` tells of them.
     """
     n, now = len(C), 0
@@ -462,6 +475,7 @@ def columns_learn(U, C, P, rows, cols, variance, lost):
     for j in range(n):
         if first[j] == first[j + 1]:
             continue
+        known[j] += first[j + 1] - first[j]
         _unpack(C, j, col, 0)
         _unpack(P, j, col, 1)
         square = inverse = 0.0

@@ -24,7 +24,7 @@ from entrywise.linalg.gain import (
     sandwich,
 )
 from entrywise.linalg.variational import one_blas_thread
-from entrywise.results.posterior import inside, row_features, squares
+from entrywise.results.posterior import inside, squares
 from entrywise.types import Array, Indices
 
 SLACK = 0.5  # a level is at least half of the one before
@@ -181,7 +181,7 @@ class _Turns:
         self.mean_price, self.cheapest = np.empty(m), np.empty(m)
         self.is_priced_by_row = True
         self.bits = bits
-        for rows in gains.row_blocks(CACHED):
+        for rows in gains.row_blocks(BLOCK):
             cost = price(rows)
             self.mean_price[rows], self.cheapest[rows] = cost.mean(axis=1), cost.min(axis=1)
             self.is_priced_by_row &= cost.shape[1] == 1
@@ -210,7 +210,7 @@ class _Turns:
         if self.is_small:
             self.variance = exact
         else:
-            self.variance = _RoughVariance(row_features(gains.U, gains.Cu), of_cols, gains.Cv)
+            self.variance = _RoughVariance(self._spread(EVERY), of_cols, gains.Cv)
         self.units = np.array([self.gain.unit, self.variance.unit])
 
     def _sandwich(self, C: Array, M: Array) -> Array:
@@ -303,7 +303,8 @@ class _Turns:
         for _ in range(HALVINGS):
             middle = np.sqrt(low) * np.sqrt(high)
             above = rate > middle
-            if times * (price @ above) > self.money or times * above.sum() > self.most:
+            count = np.count_nonzero(above)
+            if times * (price @ above) > self.money or times * count > self.most:
                 low = middle
             else:
                 high = middle
@@ -356,21 +357,24 @@ class _Turns:
         self.most -= count
         rows, cols = lines[:, :count].copy()
         spread, lost, *demand = told[:, :count]
-        columns_learn(self.U, gains.Cv, self.Pv, rows, cols, spread, lost)
+        columns_learn(self.U, gains.Cv, self.Pv, self.known[1], rows, cols, spread, lost)
         self.gain.learn(self.Pv)
         self.variance.learn(gains.Cv)
         if self.logits is not None:
             self.logits.learn(gains.Cv)
         self.bought.append((rows, cols))
-        for known, lines in zip(self.known, (rows, cols), strict=True):
-            known += np.bincount(lines, minlength=len(known))
         return demand[0], demand[1]
+
+    def _spread(self, rows: Indices | slice) -> Array:
+        """Return the halves of rows of the variances, (r, 2p): their row features."""
+        C = self.gains.Cu[rows]
+        return np.hstack([C, self.squares[rows] + self.inside * C])
 
     def _factors(self, rows: Indices, some: Indices | slice = EVERY) -> _Factors:
         """Return what the cells of rows in `some` columns are scored by."""
         gains, variance, logits = self.gains, self.variance, None
         if isinstance(variance, _Product) or self.logits is not None:
-            spread = np.hstack([gains.Cu[rows], self.squares[rows] + self.inside * gains.Cu[rows]])
+            spread = self._spread(rows)
         if isinstance(variance, _Product):
             of_gain = self.gain.left(np.hstack([self.Pu[rows], self.squares[rows]]))
             of_variance = variance.left(spread)

@@ -221,6 +221,7 @@ def buy_rows(
             C -= np.outer(x, x) / d
             P += square * np.outer(x, x) - (np.outer(x, w) + np.outer(w, x)) / d
         best[i] = ROUGH * np.delete(rate, near[:looked]).max(initial=0.0)
+        known[i] += len(new) - before
         if len(new) > before:
             Cu[i], Pu[i] = C[a, b], P[a, b]
             best[i] *= min(ratio, 1.0)
@@ -232,7 +233,14 @@ def buy_rows(
 
 
 def columns_learn(
-    U: Array, C: Array, P: Array, rows: Indices, cols: Indices, variance: Array, lost: Array
+    U: Array,
+    C: Array,
+    P: Array,
+    known: Indices,
+    rows: Indices,
+    cols: Indices,
+    variance: Array,
+    lost: Array,
 ) -> None:
     """Let columns learn of all purchases of a turn, at once: what the compiled way comes to; see there.
 
@@ -240,9 +248,10 @@ def columns_learn(
     """
     q = U.shape[1]
     a, b = np.triu_indices(q)
-    some = np.unique(cols)
+    some, counts = np.unique(cols, return_counts=True)
     if not len(some):
         return
+    known[some] += counts
     squares = U[rows][:, a] * U[rows][:, b]
     sums = np.zeros((2, *C.shape))
     for total, times in zip(sums, (1.0 / variance, lost), strict=True):

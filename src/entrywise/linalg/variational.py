@@ -10,8 +10,8 @@ import itertools
 import os
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -519,12 +519,29 @@ def _chunks(pointer: Indices) -> list[int]:
 
 
 def _each(call: Callable[[int], None], count: int, threads: int) -> None:
-    if count == 1 or threads == 1:
-        for c in range(count):
-            call(c)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(call, range(count)))
+    """Call with each of so many numbers, in some threads, of which this is one: a pool would take as long to make."""
+    numbers, lock = iter(range(count)), Lock()
+    wrong: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            while not wrong:
+                with lock:
+                    number = next(numbers, None)
+                if number is None:
+                    return
+                call(number)
+        except BaseException as error:  # to be raised where all this was asked for
+            wrong.append(error)
+
+    others = [Thread(target=work) for _ in range(min(threads, count) - 1)]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+    if wrong:
+        raise wrong[0]
 
 
 def top_triplets(

@@ -254,7 +254,8 @@ def plan(
 
 def _asks_twice(batch: Batch) -> bool:
     """Whether a batch names an entry twice that is not to be repeated."""
-    cells = batch.rows * (batch.cols.max(initial=0) + 1) + batch.cols
+    cells = batch.rows * (batch.cols.max(initial=0) + 1)
+    cells += batch.cols
     twice = has_equals(cells)
     if twice and batch.arm is not None:
         twice = has_equals(cells[~np.isin(batch.arm, REPEATS)])

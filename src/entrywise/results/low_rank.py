@@ -366,8 +366,9 @@ class LowRank(Matrix):
         found: Array = np.ones(i.shape)
         if self.has_variance:
             found = self._latent_variance(i, j) if variance is None else variance
-            found = found + self.lack_variance
-            found = np.sqrt(found + self._noise(noise) if of == "answer" else found)
+            own = self.lack_variance + (self._noise(noise) if of == "answer" else 0.0)
+            found = np.asarray(found + own)
+            np.sqrt(found, out=found)
         if self.calibration is not None:
             counts = None if self.row_counts is None else self.row_counts[i]
             found = found * self.calibration.factors(i, j, counts, self._cold(i, j))

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from entrywise.active.cells.answer_model import AnswerModel
 from entrywise.active.cells.calibration import (
@@ -44,7 +43,7 @@ from entrywise.linalg.gain import Gains, foretold_at
 from entrywise.linalg.greedy import pick
 from entrywise.queries import Batch, Prices, Situation, plan
 from entrywise.results import LowRank
-from entrywise.types import Array, Indices, Seed, generator
+from entrywise.types import Seed, generator
 
 Goal = Literal["all", "scores", "best"]
 
@@ -283,9 +282,9 @@ def choose(
     Where `money` is too little for the cell that is next, it is doubled until it pays it.
     """
     while True:
-        cells, arms, chance = _batch(state, fit, gains, rule, money, explore)
-        if len(cells):
-            return state.batch(cells, arms, chance)
+        wanted = _batch(state, fit, gains, rule, money, explore)
+        if len(wanted):
+            return state.cut(wanted)
         if money >= state.left:
             return None
         money = min(state.left, 2.0 * money)
@@ -293,8 +292,8 @@ def choose(
 
 def _batch(
     state: Purchase, fit: LowRank, gains: Gains, rule: str, money: float, explore: float
-) -> tuple[Indices, NDArray[np.str_], Array]:
-    most = state.affordable(money)
+) -> Batch:
+    n, most = state.shape[1], state.affordable(money)
     few: int | None = None
     if state.limit is not None:  # so few cells that their number, not their money, is shared out
         few = int(explore * most + state.rng.random())
@@ -303,12 +302,16 @@ def _batch(
     rest = min(state.affordable(money), most - len(some))
     if rule == "gain":
         i, j = pick(gains, state.open_bits(but=some), state.line_price, money, rest)
-        best, odds, name = i * state.shape[1] + j, np.ones(len(i)), "greedy"
+        odds, name = np.ones(len(i)), "greedy"
     else:
-        state = state.with_taken(some)
-        (best, odds), name = pick_by_rule(rule, state, fit, money, rest), rule
-    arms = np.repeat(np.array(["explore", name]), (len(some), len(best)))
-    return np.r_[some, best], arms, np.r_[chance, odds]
+        best, odds = pick_by_rule(rule, state.with_taken(some), fit, money, rest)
+        (i, j), name = np.divmod(best, n), rule
+    return Batch(
+        np.concatenate([some // n, i]),
+        np.concatenate([some % n, j]),
+        arm=np.repeat(np.array(["explore", name]), (len(some), len(i))),
+        probability=np.concatenate([chance, odds]),
+    )
 
 
 def _plate_format(

@@ -210,7 +210,11 @@ class Purchase:
         chance = np.ones(len(cells)) if chance is None else chance
         arms = np.broadcast_to(np.asarray(arm), (len(cells),))
         i, j = np.divmod(cells, self.shape[1])
-        return Batch(i, j, arm=arms, probability=chance, **extra)[: self.limit]
+        return self.cut(Batch(i, j, arm=arms, probability=chance, **extra))
+
+    def cut(self, batch: Batch) -> Batch:
+        """Return as much of a batch as this step may ask for."""
+        return batch if self.limit is None else batch[: self.limit]
 
     @property
     def all_open(self) -> bool:
@@ -437,7 +441,8 @@ class Purchase:
             return _none()
         m, n = self.shape
         by_row = np.diff(np.searchsorted(self.taken, n * np.arange(m + 1)))
-        by_col = np.bincount(self.taken - np.repeat(n * np.arange(m), by_row), minlength=n)
+        places = np.repeat(n * np.arange(m), by_row)
+        by_col = np.bincount(np.subtract(self.taken, places, out=places), minlength=n)
         chosen: list[int] = []
         for i in self.rng.permutation(np.flatnonzero(by_row < PER_LINE)):
             row = np.array([i])
