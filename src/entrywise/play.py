@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from entrywise.compiling import NOTICE
 from entrywise.exceptions import OracleError
 from entrywise.oracles import Oracle
 from entrywise.queries import Batch, Plan, Prices
@@ -145,7 +147,7 @@ class _bar:
 
     def __init__(self, run: Run, progress: bool | Callable[[Run], None]) -> None:
         self.run, self.progress = run, progress
-        self.bar: Any = None
+        self.shown = ExitStack()
 
     def __enter__(self) -> Callable[[Run], None]:
         if callable(self.progress):
@@ -169,14 +171,13 @@ class _bar:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
         )
-        self.bar = Progress(*columns, console=Console(file=sys.stderr))
-        self.bar.start()
+        self.shown.enter_context(NOTICE.unsaid())
+        bar = self.shown.enter_context(Progress(*columns, console=Console(file=sys.stderr)))
         total = None if self.run.ledger.budget is None else round(self.run.ledger.budget)
-        task = self.bar.add_task(f"{self.run.plan.name}", total=total)
-        return lambda run: self.bar.update(
+        task = bar.add_task(f"{self.run.plan.name}", total=total)
+        return lambda run: bar.update(
             task, completed=round(run.ledger.spent) if total else run.measured
         )
 
     def __exit__(self, *exc: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        self.shown.close()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from entrywise.cli._shared import Format, emit, say
+from entrywise.compiling import NOTICE
 from entrywise.exceptions import StoreError
 
 if TYPE_CHECKING:
@@ -360,7 +361,7 @@ def _work(study: Any, trainer: Trainer) -> None:
         TextColumn("{task.fields[money]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+    with NOTICE.unsaid(), Progress(*columns, console=Console(file=sys.stderr)) as bar:
         task = bar.add_task("training", total=budget, money="")
         try:
             while not study.finished:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from entrywise.cli._study_results import function_at
+from entrywise.compiling import NOTICE
 from entrywise.exceptions import OracleError, ParameterError
 from entrywise.fragments import unit_of
 from entrywise.study.work import Work, work
@@ -58,7 +59,8 @@ def watched(study: Any, oracle: Callable[..., Any], **how: Any) -> Work:
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    bar = Progress(*columns, console=console, disable=not console.is_terminal)
+    with NOTICE.unsaid(), bar:
         now = study.status()
         task = bar.add_task("", total=now["budget"], completed=now["spent"], words=_words(now))
         last = time.monotonic()

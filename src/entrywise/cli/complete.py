@@ -24,6 +24,7 @@ from entrywise.cli._shared import (
     emit,
     say,
 )
+from entrywise.compiling import NOTICE
 from entrywise.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -418,7 +419,11 @@ def _tell_gaps(found: LowRank) -> None:
 @contextmanager
 def _progress(known: int, quiet: bool) -> Iterator[Any]:
     """Show sweeps on stderr while a long fit runs, on a terminal only."""
-    if quiet or known < 100_000 or not sys.stderr.isatty():
+    if quiet:
+        with NOTICE.unsaid():
+            yield None
+        return
+    if known < 100_000 or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -430,7 +435,8 @@ def _progress(known: int, quiet: bool) -> Iterator[Any]:
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    with NOTICE.unsaid(), bar:
         task = bar.add_task("compiling, once", total=60)
         yield lambda sweep, noise: bar.update(
             task, completed=sweep, description=f"sweep {sweep}, noise {noise:.4g}"

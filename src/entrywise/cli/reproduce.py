@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from entrywise.cli._shared import Format, FormatOption, emit, say
+from entrywise.compiling import NOTICE
 from entrywise.exceptions import ParameterError
 
 FULL = ("figure", "claim", "theirs", "ours", "found", "interval", "verdict")
@@ -80,7 +81,7 @@ def _bar() -> Iterator[Callable[[str, int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with NOTICE.unsaid(), Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=1)
 
         def show(words: str, done: int, total: int) -> None:

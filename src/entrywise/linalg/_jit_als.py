@@ -8,8 +8,8 @@ bit for bit, whatever the number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from entrywise.linalg._jit import njit
 from entrywise.linalg._jit_lanes import LINE, load, prefetch, repeated, store
 
 CACHED = 256  # observations whose designs stay in the processor's first cache

@@ -7,8 +7,8 @@ Chance is a hash of (row, column, seed), so that it does not depend on which chu
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from entrywise.linalg._jit import njit
 from entrywise.linalg._jit_sets import root_of
 
 # the increments and factors of SplitMix64 (Steele, Lea, Flood 2014), which mixes 64 bits

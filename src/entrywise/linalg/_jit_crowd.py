@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from entrywise.linalg._jit import njit
 
 LARGE = 1e200  # a product of numbers from 1 to the number of classes whose logarithm is taken before it overflows
 

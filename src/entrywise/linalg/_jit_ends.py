@@ -7,7 +7,8 @@ The nearer a bound is to the end, the fewer Lanczos steps a decision takes.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from entrywise.linalg._jit import njit
 
 ATTEMPTS = 4  # factorizations of one tightening; each halves what is left
 PATIENCE = 0.25  # edges of the graph, times updates to wait, for one operation of a tightening

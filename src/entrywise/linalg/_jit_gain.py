@@ -10,8 +10,8 @@ after the other would fetch a column's matrices anew for every cell), and give f
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from entrywise.linalg._jit import njit
 from entrywise.linalg._jit_lanes import (
     LINE,
     count_of,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from entrywise.linalg._jit import njit
 from entrywise.linalg._jit_laplacian import apply_factor, multiply
 from entrywise.linalg.small import CLUSTERS, FACTOR
 

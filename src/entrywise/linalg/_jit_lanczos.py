@@ -8,7 +8,8 @@ A vertex keeps its neighbours in one stretch of `pool` and the sums of their sig
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from entrywise.linalg._jit import njit
 
 MOST = 64  # Lanczos steps, far beyond what round-off lets matter
 TIE = 1e-12  # a bracket narrower than this, relative, is a tie

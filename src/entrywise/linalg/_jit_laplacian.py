@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from entrywise.linalg._jit import njit
 from entrywise.linalg._jit_sets import root_of
 
 CANCELLED = 1e-8  # of a sum, below which a difference from it is round-off

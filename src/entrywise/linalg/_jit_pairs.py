@@ -8,9 +8,9 @@ added to stay in the fastest cache; samples must list their attributes in increa
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from entrywise.linalg._jit import njit
 from entrywise.types import Array
 
 

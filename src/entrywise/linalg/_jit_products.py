@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from entrywise.linalg._jit import njit
 
 
 @njit(cache=True)

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from entrywise.linalg._jit import njit
 
 _WIDTH = 64  # penalties at a time: what they need stays in the processor's nearest memory
 

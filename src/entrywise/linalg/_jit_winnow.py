@@ -9,8 +9,8 @@ earlier state can be made again.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from entrywise.linalg._jit import njit
 from entrywise.linalg._jit_ends import halves, moved, tightened, wait
 from entrywise.linalg._jit_lanczos import (
     LOW,

@@ -7,8 +7,8 @@ Words of chance are scrambled as in SplitMix64.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from entrywise.linalg._jit import njit
 from entrywise.linalg._jit_lanes import bit_count, lowest_bit
 
 
