@@ -27,7 +27,7 @@ from entrywise.linalg.variational import one_blas_thread
 from entrywise.results.posterior import inside, squares
 from entrywise.types import Array, Indices
 
-SLACK = 0.5  # a level is at least half of the one before
+SLACK = 0.55  # a level is at least 1 - this of the one before
 PLACES = 16  # of rows, by chance: the first ones show what a level costs, the others follow in three turns
 ENDS = np.array([1, 6, 11, 16])
 STRIDE = 7  # from level to level: nobody is always the first
