@@ -93,6 +93,12 @@ def test_lists_of_cells_are_put_in_order_and_looked_up(is_large, some, others):
         open_[some + others] = False
         bits = np.packbits(open_.reshape(10, 20), axis=1)
         np.testing.assert_array_equal(state.open_bits(but=every[1]), bits)
+        beyond = np.array([-3, 200, 777])  # no cells of this matrix
+        state.taken = state._in_order(every[0], beyond)
+        assert state.taken.tolist() == sorted({*some, *beyond.tolist()})
+        assert state._first_open(every[1]).tolist() == firsts
+        if is_large:
+            np.testing.assert_array_equal(state.open_bits(but=every[1]), bits)
 
 
 def test_what_is_out_lowers_variances_as_if_it_were_known():

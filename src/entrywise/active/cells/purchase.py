@@ -124,6 +124,8 @@ class Purchase:
         (m, n), every = self.shape, some[0] if len(some) == 1 else np.concatenate(some)
         if len(every) <= small.SMALL or SPARSE * len(every) < m * n:
             return distinct(every)
+        if every.min() < 0 or every.max() >= m * n:  # bits have no place for them
+            return distinct(every)
         from entrywise.linalg._jit_words import in_order
 
         return np.asarray(in_order(every, m * n))
@@ -239,7 +241,8 @@ class Purchase:
             return np.concatenate(parts)
         from entrywise.linalg._jit_words import open_bits
 
-        return np.asarray(open_bits(self.taken, but, m, n))
+        low, high = np.searchsorted(self.taken, (0, m * n))  # others are nowhere in the matrix
+        return np.asarray(open_bits(self.taken[low:high], but, m, n))
 
     def may_ask(self, cells: Indices) -> NDArray[np.bool_]:
         """Tell which cells lie in lines that this step may ask for."""
@@ -387,7 +390,8 @@ class Purchase:
             return np.asarray(first[~among(self.taken, cells[first])[0]])
         from entrywise.linalg._jit_words import first_without
 
-        return np.asarray(first_without(self.taken, cells, m * n))
+        low, high = np.searchsorted(self.taken, (0, m * n))
+        return np.asarray(first_without(self.taken[low:high], cells, m * n))
 
     def _draw_evenly(self, money: float, most: int | None) -> tuple[Indices, Array]:
         """Return open cells drawn evenly at one price for all, without looking at every cell."""
