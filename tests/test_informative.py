@@ -108,6 +108,19 @@ def test_fast_picks_equal_a_slow_greedy(fitted, by_sum, priced, slack):
     assert money >= -1e-9
 
 
+@pytest.mark.parametrize("most", [10_000, -1])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_variances_of_open_cells_are_what_closed_ones_leave(fitted, share, most, monkeypatch):
+    monkeypatch.setattr(small, "SMALL", most)  # numpy's way, and the compiled one
+    fit, seen, known = fitted
+    gains = Gains.of(fit, seen.rows, seen.cols)
+    is_open = np.random.default_rng(2).random(known.shape) >= share
+    exact, count = gains.open_variance(lambda rows: is_open[rows])
+    assert count == is_open.sum()
+    found = gains.variance_without(np.flatnonzero(~is_open))
+    assert found == pytest.approx(exact, rel=1e-9, abs=1e-12)
+
+
 def test_leverage_sums_to_the_rank():
     X = np.random.default_rng(0).standard_normal((30, 4))
     assert leverage(X).sum() == pytest.approx(4.0)

@@ -62,10 +62,9 @@ def sum_of_products(left, right, pointer, cells, n):
         for s in range(p):
             sums[s] = 0.0
         while t < stop:
-            # four at a time: sums are fetched and written less often
-            j, k = cells[t] - i * n, cells[min(t + 1, stop - 1)] - i * n
-            a, b = cells[min(t + 2, stop - 1)] - i * n, cells[min(t + 3, stop - 1)] - i * n
-            if t + 4 <= stop:
+            j = cells[t] - i * n
+            if t + 4 <= stop:  # four at a time: sums are fetched and written less often
+                k, a, b = cells[t + 1] - i * n, cells[t + 2] - i * n, cells[t + 3] - i * n
                 for s in range(0, whole, 4):
                     first = load(right, j * p + s) + load(right, k * p + s)
                     second = load(right, a * p + s) + load(right, b * p + s)
