@@ -61,6 +61,7 @@ def pick(
     """Return the cells to buy with `money`, at most `most`, covariances updated in between.
 
     `bits` tell which cells are open, ``np.packbits(is_open, axis=1)``; those of bought ones are cleared.
+
     Levels of gain per price go down. At a level rows buy in turns: those that reach it are scored anew, all of
     their cells, and buy from the best on down to the level. A level is at least 1 - `slack` of the one before,
     more where less than that would cost the money that is left; columns learn after a turn, and one gives it half
